@@ -1,0 +1,56 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUN_STAMP := $(VENV)/.run-stamp
+DEV_STAMP := $(VENV)/.dev-stamp
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
+
+.PHONY: help demo test fast check format install bench conformance golden clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(RUN_STAMP): requirements/run.txt pyproject.toml | $(BIN)/python
+	@echo "setting up $(VENV) …"
+	@$(PIP) -r requirements/run.txt
+	@$(BIN)/python scripts/link_package.py
+	@touch $@
+
+$(DEV_STAMP): requirements/dev.txt $(RUN_STAMP)
+	@echo "setting up the development tools …"
+	@$(PIP) -r requirements/dev.txt
+	@touch $@
+
+install: $(RUN_STAMP) ## a working sf in .venv/bin
+	@echo "sf is ready: $(BIN)/sf --help"
+
+demo: $(RUN_STAMP) ## a goal becomes merged commits, with no key and no network
+	@$(BIN)/sf demo
+
+test: $(DEV_STAMP) ## the whole suite
+	@$(BIN)/python -m pytest -n 2
+
+fast: $(DEV_STAMP) ## the unit tests
+	@$(BIN)/python -m pytest tests/unit -n 2
+
+check: $(DEV_STAMP) ## format, lint, types, import rules
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@echo "check: clean"
+
+format: $(DEV_STAMP) ## rewrite the files in the project's format
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+conformance: $(DEV_STAMP) ## write docs/conformance.md anew
+	@$(BIN)/python scripts/conformance.py
+
+golden: $(DEV_STAMP) ## write the golden prompt renders anew
+	@SF_WRITE_GOLDEN=1 $(BIN)/python -m pytest tests/unit/test_prompts.py
+
+clean: ## remove what make made
+	rm -rf $(VENV) .bench .mypy_cache .ruff_cache

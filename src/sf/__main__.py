@@ -1,0 +1,16 @@
+"""`python -m sf` and the `sf` command."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    """Run the command line; the exit code."""
+    from sf.surfaces.cli.main import run
+
+    return run(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

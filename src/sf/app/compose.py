@@ -1,0 +1,268 @@
+"""Putting an autopilot together: configuration, repository, database, sandbox, models, loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING
+
+from sf.app import templates
+from sf.app.intake import rules_of
+from sf.config.load import load
+from sf.config.reload import LiveConfig
+from sf.config.schema import Config
+from sf.domain import events
+from sf.domain.clock import SystemClock
+from sf.errors import DetachedHead, EmptyRepository, InvalidConfig
+from sf.harness.desk import Desk
+from sf.harness.hooks import HookRunner
+from sf.harness.prompts import Prompts
+from sf.harness.workshop import Workshop
+from sf.observe.bus import Bus
+from sf.observe.log import Log
+from sf.observe.trace import Tracer
+from sf.paths import Project
+from sf.policy import sandbox
+from sf.policy.sandbox import Sandbox
+from sf.providers.catalog import Catalog
+from sf.review import gates
+from sf.scheduler import conduct, doorbell, lock
+from sf.scheduler.loop import Loop, Result, Selection
+from sf.secrets import resolve
+from sf.store import sessions
+from sf.store.database import Database
+from sf.store.tx import Tx
+from sf.workspaces.git import Git
+from sf.workspaces.owned import OwnedRepository
+from sf.workspaces.repository import UserRepository
+
+if TYPE_CHECKING:
+    from sf.providers.hosted import HostedModel
+
+__all__ = ["Result", "Selection", "autopilot", "load_trusted"]
+
+Watcher = Callable[[events.Event], None]
+
+
+async def autopilot(
+    project: Project, watch: Watcher = lambda event: None, selection: Selection | None = None
+) -> Result:
+    """Run the loop in this process until it is done, waits for someone, or is stopped."""
+    with lock.ProjectLock(
+        project.lock, "autopilot", on_takeover=lambda stale: _log_takeover(project, stale)
+    ) as held:
+        async with _open_desk(project, watch) as (desk, live):
+            loop = Loop(
+                desk,
+                live,
+                conduct.inline(desk),
+                held.holder.name,
+                apply_config=lambda config: _apply(desk, config),
+                selection=selection,
+            )
+            bell = doorbell.Doorbell(project.runtime, loop.wake)
+            restore = _stop_on_signals(loop)
+            try:
+                result = await loop.run()
+                await _record_end(desk, result)
+                return result
+            finally:
+                restore()
+                bell.close()
+
+
+def _log_takeover(project: Project, stale: lock.Holder) -> None:
+    Log(project.log_file("")).warning("stale lock taken over", pid=stale.pid, host=stale.host)
+
+
+def _stop_on_signals(loop: Loop) -> Callable[[], None]:
+    running = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        running.add_signal_handler(number, loop.stop)
+
+    def restore() -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            running.remove_signal_handler(number)
+
+    return restore
+
+
+async def _record_end(desk: Desk, result: Result) -> None:
+    now = desk.clock.now()
+    statuses: dict[str, sessions.SessionStatus] = {
+        "failed": "failed",
+        "interrupted": "interrupted",
+        "done": "idle",
+        "waiting": "idle",
+    }
+
+    def write(tx: Tx) -> None:
+        session = sessions.current(tx)
+        if session is not None and result.ending in statuses:
+            sessions.set_status(tx, session["id"], statuses[result.ending], now, result.detail)
+
+    await desk.database.write(write)
+
+
+async def load_trusted(project: Project, user: UserRepository) -> Config:
+    """The configuration, with what came with the repository held to tightening."""
+    tracked = await user.is_tracked(".sf/config.toml")
+    config = load(project.global_config, project.config, project_file_is_tracked=tracked)
+    templates.check_all(project)
+    scripts = config.harness.gates
+    gates.require_runnable(project.root, (*scripts.post_task, *scripts.post_slice, *scripts.post_milestone))
+    return config
+
+
+@contextlib.asynccontextmanager
+async def _open_desk(project: Project, watch: Watcher) -> AsyncIterator[tuple[Desk, LiveConfig]]:
+    git = Git()
+    user = await UserRepository.open(project.root, project.facade, git)
+    config = await load_trusted(project, user)
+    await _require_branch(user, config)
+    tracked = await user.is_tracked(".sf/config.toml")
+    live = LiveConfig(
+        config,
+        (project.global_config, project.config),
+        lambda: load(project.global_config, project.config, project_file_is_tracked=tracked),
+    )
+    settings = config.harness.log
+    log = Log(
+        project.log_file(settings.path),
+        max_size=settings.max_size,
+        max_files=settings.max_files,
+        stderr=settings.stderr,
+    )
+    bus = Bus(log.error)
+    bus.subscribe(_logger(log))
+    bus.subscribe(watch)
+    database = Database(project.database, bus.publish)
+    tracer = Tracer(project.trace)
+    bus.subscribe(_tracer(tracer))
+    catalog = Catalog(
+        project.dot / "playbooks", lambda provider, model: _hosted(desk.config, provider, model)
+    )
+    clock = SystemClock()
+    owned = await OwnedRepository.open(project.repository, user, git)
+    desk = Desk(
+        project=project,
+        config=config,
+        rules=rules_of(config),
+        database=database,
+        bus=bus,
+        log=log,
+        tracer=tracer,
+        clock=clock,
+        prompts=Prompts(),
+        workshop=Workshop(project, database, user, owned, clock, config.harness.worktree_mode),
+        catalog=catalog,
+        hooks=HookRunner(project.root, dict(os.environ), log, tracer, config.harness.hooks),
+        sandbox=_sandbox(project, config, "profile"),
+        gate_sandbox=_sandbox(project, config, "gate_profile"),
+        environment=dict(os.environ),
+    )
+    try:
+        await _begin_session(desk)
+        yield desk, live
+    finally:
+        await catalog.aclose()
+        tracer.close()
+        database.close()
+
+
+async def _require_branch(user: UserRepository, config: Config) -> None:
+    head = await user.head()
+    if head.commit is None:
+        raise EmptyRepository("the repository has no commit yet", hint="git commit something first")
+    if head.branch is None and not config.harness.integration_branch:
+        raise DetachedHead(
+            "HEAD is detached", hint="git switch a branch, or set [harness] integration_branch"
+        )
+
+
+async def _begin_session(desk: Desk) -> None:
+    now = desk.clock.now()
+    head = await desk.workshop.user.head()
+    branch = desk.config.harness.integration_branch or head.branch
+
+    def write(tx: Tx) -> None:
+        session_id = sessions.ensure(tx, now, branch)
+        if desk.config.harness.integration_branch:
+            sessions.set_branch(tx, session_id, desk.config.harness.integration_branch, now)
+        session = sessions.current(tx)
+        if session is not None and session["status"] != "paused":
+            sessions.set_status(tx, session_id, "running", now)
+
+    await desk.database.write(write)
+
+
+def _sandbox(project: Project, config: Config, key: str) -> Sandbox:
+    profile = getattr(config.sandbox, key)
+    hidden = [project.dot, project.home / "config.toml", project.home / "repos"]
+    return sandbox.choose(profile, prefer=config.sandbox.prefer, hidden=[p for p in hidden if p.exists()])
+
+
+def _hosted(config: Config, provider: str, model: str) -> HostedModel:
+    from sf.providers.hosted import Price, open_model
+
+    settings = config.providers.get(provider)
+    base_url = settings.base_url if settings else ""
+    price = settings.prices.get(model) if settings else None
+    key = resolve(provider, settings.api_key if settings else "", has_base_url=bool(base_url))
+    return open_model(
+        f"{provider}:{model}",
+        base_url=base_url or None,
+        api_key=key,
+        price=Price(price.input, price.output, price.cache_read, price.cache_write) if price else None,
+    )
+
+
+def _apply(desk: Desk, config: Config) -> None:
+    """A reloaded configuration takes effect for what is dispatched from now on."""
+    try:
+        scripts = config.harness.gates
+        gates.require_runnable(
+            desk.project.root, (*scripts.post_task, *scripts.post_slice, *scripts.post_milestone)
+        )
+    except InvalidConfig as error:
+        desk.log.warning(
+            "reloaded gates cannot be run, the old ones stay", problems="; ".join(error.problems)
+        )
+        return
+    desk.config = config
+    desk.rules = rules_of(config, desk.rules.mode)
+    desk.hooks.hooks = config.harness.hooks
+
+
+def _logger(log: Log) -> Watcher:
+    def write(event: events.Event) -> None:
+        if event.name == events.PHASE_CHANGE:
+            data = event.data
+            log.info(
+                "phase change completed",
+                unit_id=event.unit_id,
+                unit_type=data["type"],
+                **{"from": data["from"]},
+                to=data["to"],
+                reason=data["reason"],
+            )
+        elif event.name in (events.HELD, events.RUN_ENDED, events.MERGE_CONFLICT, events.GATE_BLOCKED):
+            log.info(event.name, unit_id=event.unit_id, unit_type=event.unit_id.split("/")[0], **event.data)
+
+    return write
+
+
+def _tracer(tracer: Tracer) -> Watcher:
+    def write(event: events.Event) -> None:
+        if event.name == events.PHASE_CHANGE:
+            tracer.span(
+                "phase_transition",
+                trace_id=event.unit_id,
+                started_at=event.at,
+                attrs={"unit_id": event.unit_id, **event.data},
+            )
+
+    return write

@@ -1,0 +1,182 @@
+"""`sf doctor`: is everything there that the autopilot needs, and does the database keep its rules?"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from sf.app import templates
+from sf.config.load import load
+from sf.config.schema import Config
+from sf.domain.clock import SystemClock
+from sf.domain.queue import eligible, standing
+from sf.errors import InvalidConfig, SfError
+from sf.paths import Project
+from sf.scheduler import lock
+from sf.store import units
+from sf.store.database import open_reader
+from sf.workspaces.git import Git
+from sf.workspaces.repository import UserRepository
+
+Verdict = Literal["pass", "warn", "fail"]
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One check's answer."""
+
+    name: str
+    verdict: Verdict
+    detail: str
+
+
+def examine(project: Project) -> list[Check]:
+    """Run every check; none stops the others."""
+    checks: list[tuple[str, Callable[[Project], Check]]] = [
+        ("configuration", _configuration),
+        ("workflows", _workflows),
+        ("gates", _gates),
+        ("database", _database),
+        ("units", _units),
+        ("lock", _lock),
+        ("git", _git),
+        ("sandbox", _sandbox),
+        ("models", _models),
+        ("disk", _disk),
+    ]
+    return [_guarded(name, check, project) for name, check in checks]
+
+
+def _guarded(name: str, check: Callable[[Project], Check], project: Project) -> Check:
+    try:
+        return check(project)
+    except InvalidConfig as error:
+        return Check(name, "fail", "; ".join(error.problems) or error.message)
+    except (SfError, OSError) as error:
+        return Check(name, "fail", error.line() if isinstance(error, SfError) else str(error))
+
+
+def _load(project: Project) -> Config:
+    return load(project.global_config, project.config)
+
+
+def _configuration(project: Project) -> Check:
+    from sf.app.compose import load_trusted
+
+    async def check() -> None:
+        await load_trusted(project, await UserRepository.open(project.root, project.facade, Git()))
+
+    asyncio.run(check())
+    return Check("configuration", "pass", "valid")
+
+
+def _workflows(project: Project) -> Check:
+    names = [workflow.name for workflow in templates.check_all(project)]
+    if not names:
+        return Check("workflows", "fail", f"no template in {project.workflows}; sf init writes them")
+    return Check("workflows", "pass", ", ".join(names))
+
+
+def _gates(project: Project) -> Check:
+    from sf.review import gates
+
+    scripts = _load(project).harness.gates
+    configured = (*scripts.post_task, *scripts.post_slice, *scripts.post_milestone)
+    problems = gates.problems(project.root, configured)
+    if problems:
+        return Check("gates", "fail", "; ".join(problems))
+    if not scripts.post_slice and not scripts.post_task:
+        return Check("gates", "warn", "none configured: work is parked as no_evidence instead of merged")
+    return Check("gates", "pass", f"{len(set(configured))} runnable")
+
+
+def _database(project: Project) -> Check:
+    from sf.store import migrate
+
+    tx = open_reader(project.database)
+    row = tx.one("SELECT MAX(version) AS version FROM schema_migrations")
+    version = row["version"] if row else 0
+    whole = tx.one("PRAGMA quick_check")
+    if whole is None or whole[0] != "ok":
+        return Check("database", "fail", f"damaged: {whole[0] if whole else 'unreadable'}")
+    newest = migrate.known()[-1][0]
+    return Check("database", "pass" if version == newest else "warn", f"schema version {version} of {newest}")
+
+
+def _units(project: Project) -> Check:
+    """Every open unit is in exactly one of the states that have a way on."""
+    tx = open_reader(project.database)
+    now = SystemClock().now()
+    lost = [
+        unit.id
+        for unit in units.listed(tx, most=1_000_000)
+        if not unit.terminal and standing(unit, now) == "ready" and not eligible(unit, now)
+    ]
+    if lost:
+        return Check("units", "fail", "neither ready nor waiting for anything: " + ", ".join(lost))
+    return Check("units", "pass", f"{units.open_count(tx)} open, each with a reason")
+
+
+def _lock(project: Project) -> Check:
+    recorded = lock.read_holder(project.lock)
+    if recorded is None:
+        return Check("lock", "pass", "free")
+    if lock.is_alive(recorded):
+        return Check("lock", "pass", f"held by process {recorded.pid} ({recorded.purpose})")
+    return Check(
+        "lock", "pass", f"left by process {recorded.pid}, which is gone; the next start takes it over"
+    )
+
+
+def _git(project: Project) -> Check:
+    async def look() -> Check:
+        user = await UserRepository.open(project.root, project.facade, Git())
+        head = await user.head()
+        if head.commit is None:
+            return Check("git", "fail", "the repository has no commit yet")
+        if head.branch is None:
+            return Check("git", "warn", "HEAD is detached")
+        dirty = await user.dirty()
+        if dirty:
+            return Check("git", "warn", f"{len(dirty)} changed file(s) in your checkout hold merges back")
+        return Check("git", "pass", f"on {head.branch}, clean")
+
+    return asyncio.run(look())
+
+
+def _sandbox(project: Project) -> Check:
+    from sf.policy import sandbox
+
+    settings = _load(project).sandbox
+    chosen = sandbox.choose(settings.profile, prefer=settings.prefer)
+    return Check("sandbox", "warn" if settings.profile == "off" else "pass", sandbox.describe(chosen))
+
+
+def _models(project: Project) -> Check:
+    from sf.secrets import resolve
+
+    config = _load(project)
+    names = {
+        model.partition(":")[0]
+        for tier in (config.tiers.fast, config.tiers.standard, config.tiers.reasoning)
+        for model in tier.models[:1]
+    }
+    for provider in sorted(names - {"script"}):
+        settings = config.providers.get(provider)
+        resolve(
+            provider,
+            settings.api_key if settings else "",
+            has_base_url=bool(settings and settings.base_url),
+        )
+    return Check("models", "pass", ", ".join(sorted(names)))
+
+
+def _disk(project: Project) -> Check:
+    if not os.access(project.dot, os.W_OK):
+        return Check("disk", "fail", f"{project.dot} is not writable")
+    free = shutil.disk_usage(project.dot).free
+    return Check("disk", "warn" if free < 1 << 30 else "pass", f"{free / (1 << 30):.1f} GiB free")

@@ -1,0 +1,129 @@
+"""`sf init`: look at the repository, write .sf/, keep its state out of git. A second run changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+
+from sf.app import templates
+from sf.app.detect import Stack, detect
+from sf.paths import Project, sf_home
+from sf.store.database import transact
+from sf.workspaces.git import Git
+from sf.workspaces.repository import UserRepository
+
+_IGNORED = """\
+# What sf keeps here is state. Configuration, workflows, gates, hooks and plan.md may be committed.
+*
+!.gitignore
+!config.toml
+!plan.md
+!workflows/
+!workflows/**
+!gates/
+!gates/**
+!hooks/
+!hooks/**
+!playbooks/
+!playbooks/**
+"""
+
+_GATE = """\
+#!/bin/sh
+# A gate: exit 0 passes, 1 fails, 2 blocks, 3 says that it does not apply. It runs in the worktree.
+set -e
+{command}
+"""
+
+_UNITTEST_GATE = """\
+#!/bin/sh
+# A gate: exit 0 passes, 1 fails, 2 blocks, 3 says that it does not apply. It runs in the worktree.
+log=$({command} 2>&1)
+code=$?
+printf '%s\\n' "$log"
+[ "$code" -eq 0 ] || exit 1
+# A run without tests proves nothing.
+case "$log" in *"Ran 0 tests"*) echo "no tests were found"; exit 1 ;; esac
+"""
+
+
+class Initialised(msgspec.Struct, frozen=True):
+    """What `sf init` found and wrote."""
+
+    root: Path
+    stack: Stack
+    written: tuple[str, ...]
+
+
+def initialise(root: Path) -> Initialised:
+    """Set a repository up. Files that exist are left as they are."""
+    project = Project(root=root, home=sf_home())
+    files = asyncio.run(_tracked(project))
+    stack = detect(root, files)
+    wanted = _files(stack)
+    written = [name for name, (content, mode) in wanted.items() if _write(project.dot / name, content, mode)]
+    transact(project.database, lambda tx: None)
+    return Initialised(root, stack, tuple(written))
+
+
+async def _tracked(project: Project) -> list[str]:
+    user = await UserRepository.open(project.root, project.facade, Git())
+    return await user.tracked_files()
+
+
+def _files(stack: Stack) -> dict[str, tuple[str, int]]:
+    gates = {}
+    if stack.tests:
+        form = _UNITTEST_GATE if "unittest" in stack.tests else _GATE
+        gates["run-tests"] = form.format(command=stack.tests)
+    if stack.lint:
+        gates["lint"] = _GATE.format(command=stack.lint)
+    return {
+        ".gitignore": (_IGNORED, 0o644),
+        "config.toml": (_config(stack, list(gates)), 0o644),
+        **{f"workflows/{name}.toml": (text, 0o644) for name, text in templates.BUILT_IN.items()},
+        **{f"gates/{name}.sh": (text, 0o755) for name, text in gates.items()},
+    }
+
+
+def _config(stack: Stack, gates: list[str]) -> str:
+    listed = ", ".join(f'"./.sf/gates/{name}.sh"' for name in gates)
+    tests = '"./.sf/gates/run-tests.sh"' if "run-tests" in gates else ""
+    languages = ", ".join(stack.languages) or "none recognised"
+    missing = (
+        ""
+        if stack.tests
+        else "\n# No test command was recognised. Work without a gate is not merged: write one.\n"
+    )
+    return f"""\
+# sf's configuration for this project; `sf config show` prints everything that is in force.
+# Languages: {languages}
+
+[harness]
+default_workflow = "feature"
+{missing}
+[harness.gates]
+post_task = [{tests}]
+post_slice = [{listed}]
+post_milestone = []
+
+# Which models work here. Keys come from ANTHROPIC_API_KEY or OPENAI_API_KEY, or from
+# [providers.<name>] api_key = "$(command)" in ~/.sf/config.toml.
+[tiers.fast]
+models = ["anthropic:claude-haiku-4-5"]
+[tiers.standard]
+models = ["anthropic:claude-sonnet-4-6"]
+[tiers.reasoning]
+models = ["anthropic:claude-opus-4-7"]
+"""
+
+
+def _write(path: Path, content: str, mode: int) -> bool:
+    if path.exists():
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content, encoding="utf-8")
+    path.chmod(mode)
+    return True

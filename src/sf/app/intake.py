@@ -1,0 +1,89 @@
+"""Taking commands in: written as rows, applied by the live loop, or here when none is alive."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+
+from sf.config.load import load
+from sf.config.schema import Config
+from sf.domain.clock import SystemClock
+from sf.domain.facts import WorktreeMode
+from sf.domain.limits import Limits
+from sf.errors import SfError
+from sf.harness.rules import Rules
+from sf.paths import Project
+from sf.scheduler import doorbell, intents, lock
+from sf.store import sessions
+from sf.store.database import open_reader, transact
+from sf.store.tx import Tx
+
+_PATIENCE = 10.0
+
+
+class Refused(SfError):
+    """An intent was applied by another process, which refused it."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        super().__init__(answer["error"], hint=answer.get("hint", ""))
+        self.code = answer.get("code", "internal")  # type: ignore[misc]
+        self.exit_code = answer.get("exit_code", 1)  # type: ignore[misc]
+
+
+def rules_of(config: Config, mode: WorktreeMode | None = None) -> Rules:
+    """The rules that a configuration means."""
+    harness = config.harness
+    return Rules(
+        mode=mode or harness.worktree_mode,
+        base=Limits(
+            max_attempts=harness.max_attempts,
+            max_runs=harness.max_runs_per_unit,
+            first_backoff_ms=int(harness.retry_backoff * 1000),
+            max_backoff_ms=int(harness.max_retry_backoff * 1000),
+        ),
+        post_task=harness.gates.post_task,
+        post_slice=harness.gates.post_slice,
+        post_milestone=harness.gates.post_milestone,
+        max_children=harness.max_children,
+    )
+
+
+def submit(project: Project, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
+    """Have an intent applied and return its answer. Raises what refused it."""
+    now = SystemClock().now()
+    intent_id = transact(project.database, lambda tx: sessions.intend(tx, kind, payload, now))
+    doorbell.ring(project.runtime)
+    deadline = time.monotonic() + _PATIENCE
+    while lock.is_held(project.lock) and time.monotonic() < deadline:
+        answer = _answer(project, intent_id)
+        if answer is not None:
+            return answer
+        time.sleep(0.01)
+    config = load(project.global_config, project.config)
+    with lock.ProjectLock(project.lock, f"sf {kind}"):
+        answer = _answer(project, intent_id)
+        if answer is not None:
+            return answer
+        rules = rules_of(config)
+        transact(project.database, lambda tx: _apply(tx, intent_id, rules))
+    answer = _answer(project, intent_id)
+    assert answer is not None
+    return answer
+
+
+def _apply(tx: Tx, intent_id: str, rules: Rules) -> None:
+    row = sessions.intent(tx, intent_id)
+    assert row is not None
+    intents.apply_one(tx, row, rules, SystemClock().now())
+
+
+def _answer(project: Project, intent_id: str) -> dict[str, Any] | None:
+    row = sessions.intent(open_reader(project.database), intent_id)
+    if row is None or row["applied_at"] is None:
+        return None
+    answer: dict[str, Any] = msgspec.json.decode(row["answer"])
+    if not row["ok"]:
+        raise Refused(answer)
+    return answer

@@ -1,0 +1,283 @@
+"""What is read: status, why, history, the outcome table. Straight from the database, nothing heavy."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from sf.domain.clock import Instant, SystemClock, brief_duration, rfc3339
+from sf.domain.excerpt import one_line
+from sf.domain.queue import standing
+from sf.domain.runs import Run
+from sf.domain.units import WAY_OUT, Status, Unit
+from sf.paths import DRIFT_FILE, Project
+from sf.scheduler import lock
+from sf.store import blockers, ledger, records, runs, sessions, units
+from sf.store.database import open_reader
+from sf.store.tx import Tx
+
+
+class UnitLine(msgspec.Struct, frozen=True):
+    """A unit in a list."""
+
+    id: str
+    type: str
+    title: str
+    phase: str
+    standing: str
+    detail: str = ""
+    attempt: int = 0
+    cost_micro_usd: int = 0
+    tokens: int = 0
+    elapsed_ms: int = 0
+
+
+class BlockerLine(msgspec.Struct, frozen=True):
+    """Something that waits for a person, and how to answer it."""
+
+    id: str
+    event: str
+    unit_id: str
+    detail: str
+    way_out: str
+
+
+class StatusReport(msgspec.Struct, frozen=True):
+    """The project at a glance."""
+
+    project: str
+    session: str
+    branch: str
+    holder: str
+    running: list[UnitLine]
+    waiting: list[UnitLine]
+    blockers: list[BlockerLine]
+    drift: list[str]
+    done: dict[str, tuple[int, int]]
+    runs: int
+    tokens: int
+    cost_micro_usd: int
+    worked_ms: int
+
+
+def status(project: Project) -> StatusReport:
+    """What `sf status` shows."""
+    tx = open_reader(project.database)
+    now = SystemClock().now()
+    session = sessions.current(tx)
+    holder = lock.is_held(project.lock)
+    totals = runs.totals(tx)
+    open_units = [unit for unit in units.listed(tx, most=200) if not unit.terminal]
+    return StatusReport(
+        project=project.root.name,
+        session=session["status"] if session else "none yet",
+        branch=(session["integration_branch"] or "") if session else "",
+        holder=f"{holder.purpose} (process {holder.pid})" if holder else "",
+        running=[_line(tx, unit, now) for unit in open_units if unit.status is Status.RUNNING],
+        waiting=[_line(tx, unit, now) for unit in open_units if unit.status is not Status.RUNNING],
+        blockers=_blockers(tx),
+        drift=_drift(project),
+        done=units.tally(tx),
+        runs=totals["runs"],
+        tokens=totals["input_tokens"] + totals["output_tokens"],
+        cost_micro_usd=totals["cost_micro_usd"],
+        worked_ms=totals["milliseconds"],
+    )
+
+
+def _line(tx: Tx, unit: Unit, now: Instant) -> UnitLine:
+    live = runs.live_of_unit(tx, unit.id) if unit.status is Status.RUNNING else None
+    spent = runs.spent_by_run(tx, live.id) if live else None
+    return UnitLine(
+        id=unit.id,
+        type=unit.type,
+        title=unit.title,
+        phase=unit.phase.value,
+        standing=standing(unit, now),
+        detail=_detail(tx, unit, now),
+        attempt=unit.attempt,
+        cost_micro_usd=spent["cost_micro_usd"] if spent else 0,
+        tokens=spent["input_tokens"] + spent["output_tokens"] if spent else 0,
+        elapsed_ms=now - live.started_at if live else 0,
+    )
+
+
+def _detail(tx: Tx, unit: Unit, now: Instant) -> str:
+    if unit.hold_kind is not None:
+        return one_line(unit.hold_detail, 160)
+    if unit.due_at is not None and unit.due_at > now:
+        return f"due in {brief_duration(unit.due_at - now)}"
+    if unit.open_blockers:
+        return "after " + ", ".join(other.id for other in units.upstream(tx, unit.id) if not other.terminal)
+    return ""
+
+
+def _blockers(tx: Tx) -> list[BlockerLine]:
+    lines = []
+    for row in blockers.open_blockers(tx):
+        unit = units.find(tx, row["unit_id"] or "")
+        way = "sf resume" if row["event"] == "Paused" else f"sf force-clear {row['id']}"
+        if unit is not None and unit.hold_kind is not None:
+            way = WAY_OUT[unit.hold_kind].format(id=unit.id, blocker=row["id"])
+        lines.append(
+            BlockerLine(
+                row["id"], row["event"], row["unit_id"] or "", one_line(row["detail"] or "", 300), way
+            )
+        )
+    return lines
+
+
+def _drift(project: Project) -> list[str]:
+    try:
+        found: list[str] = msgspec.json.decode((project.runtime / DRIFT_FILE).read_bytes(), type=list[str])
+    except (OSError, msgspec.DecodeError):
+        return []
+    return found
+
+
+class WhyReport(msgspec.Struct, frozen=True):
+    """Everything that explains where a unit stands."""
+
+    unit: UnitLine
+    reason: str
+    way_out: str
+    description: str
+    workflow: str
+    workspace: str
+    branch: str
+    counters: dict[str, int]
+    blocked_by: list[str]
+    children: list[UnitLine]
+    transitions: list[str]
+    runs: list[dict[str, Any]]
+    gates: list[dict[str, Any]]
+    evidence: list[dict[str, Any]]
+    feedback: str
+
+
+def why(project: Project, unit_id: str) -> WhyReport:
+    """What `sf why` shows. Raises UnknownUnit."""
+    tx = open_reader(project.database)
+    now = SystemClock().now()
+    unit = units.get(tx, unit_id)
+    blocker = next((item for item in _blockers(tx) if item.unit_id == unit.id), None)
+    feedback, _ = records.unread_feedback(tx, unit.id)
+    return WhyReport(
+        unit=_line(tx, unit, now),
+        reason=_reason(tx, unit, now),
+        way_out=blocker.way_out if blocker else "",
+        description=unit.description,
+        workflow=unit.workflow,
+        workspace=unit.workspace or "",
+        branch=unit.branch or "",
+        counters=_counters(tx, unit),
+        blocked_by=[f"{other.id} ({standing(other, now)})" for other in units.upstream(tx, unit.id)],
+        children=[_line(tx, child, now) for child in units.children(tx, unit.id)],
+        transitions=[
+            f"{rfc3339(row['transitioned_at'])} {row['from_phase']} → {row['to_phase']}: {row['reason']}"
+            for row in units.transitions(tx, unit.id)
+        ],
+        runs=[_run(run) for run in runs.of_unit(tx, unit.id)],
+        gates=[
+            _chosen(row, ("gate_name", "passed", "exit_code", "tree", "duration_ms"))
+            for row in records.gate_results(tx, unit.id)
+        ],
+        evidence=[
+            _chosen(row, ("kind", "summary", "tree", "commit_id")) for row in records.evidence(tx, unit.id)
+        ],
+        feedback=feedback,
+    )
+
+
+def _reason(tx: Tx, unit: Unit, now: Instant) -> str:
+    state = standing(unit, now)
+    detail = _detail(tx, unit, now)
+    if unit.terminal and unit.hold_detail:
+        detail = unit.hold_detail
+    if unit.open_children:
+        detail = f"{unit.open_children} open"
+    return f"{state}" + (f": {detail}" if detail else "")
+
+
+def _counters(tx: Tx, unit: Unit) -> dict[str, int]:
+    counts: dict[str, int] = msgspec.to_builtins(ledger.counts(tx, unit))
+    return {"runs": unit.attempt, "plan_version": unit.plan_version, **{k: v for k, v in counts.items() if v}}
+
+
+def _run(run: Run) -> dict[str, Any]:
+    data: dict[str, Any] = msgspec.to_builtins(run)
+    data["duration_ms"] = (run.ended_at - run.started_at) if run.ended_at else None
+    return data
+
+
+def _chosen(row: sqlite3.Row, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: row[name] for name in names}
+
+
+def history(project: Project, **filters: Any) -> list[dict[str, Any]]:
+    """Archived units, newest first."""
+    tx = open_reader(project.database)
+    return [dict(row) for row in runs.history(tx, **filters)]
+
+
+class OutcomeLine(msgspec.Struct, frozen=True):
+    """A unit in the table that ends a run of the autopilot."""
+
+    id: str
+    title: str
+    result: str
+    evidence: str
+    commit: str
+    runs: int
+    tokens: int
+    cost_micro_usd: int
+
+
+def outcome(project: Project, most: int = 200) -> list[OutcomeLine]:
+    """Every unit with its evidence and commit, in the order of the plan."""
+    tx = open_reader(project.database)
+    now = SystemClock().now()
+    found = sorted(units.listed(tx, archived=True, most=most), key=_plan_order)
+    return [_outcome(tx, unit, now) for unit in found]
+
+
+def _plan_order(unit: Unit) -> tuple[tuple[str, int], ...]:
+    parts = unit.id.split("/")[1:]
+    return tuple((part[0], int(part[1:])) for part in parts)
+
+
+def _outcome(tx: Tx, unit: Unit, now: Instant) -> OutcomeLine:
+    spent = runs.totals_of_unit(tx, unit.id)
+    found = records.evidence(tx, unit.id)
+    commits = [row["commit_id"] for row in found if row["commit_id"]]
+    return OutcomeLine(
+        id=unit.id,
+        title=unit.title,
+        result=standing(unit, now),
+        evidence=_evidence(tx, unit, found),
+        commit=commits[-1] if commits else "",
+        runs=spent["runs"],
+        tokens=spent["input_tokens"] + spent["output_tokens"],
+        cost_micro_usd=spent["cost_micro_usd"],
+    )
+
+
+def _evidence(tx: Tx, unit: Unit, found: Any) -> str:
+    gates = records.gate_results(tx, unit.id)
+    parts = []
+    if gates:
+        failed = sum(not row["passed"] for row in gates)
+        parts.append(f"gates {len(gates) - failed}✓" + (f" {failed}✗" if failed else ""))
+    reviews = [row for row in found if row["kind"] == "review"]
+    if reviews:
+        changes = sum(not row["summary"].startswith("pass") for row in reviews)
+        parts.append(f"review {len(reviews) - changes}✓" + (f" {changes}✗" if changes else ""))
+    return " ".join(parts)
+
+
+def log_path(project: Project) -> Path:
+    """Where the log of a project is, unless configured elsewhere."""
+    return project.log_file("")

@@ -1,0 +1,1 @@
+"""Configuration: the schema, loading with every error listed, and live reload."""

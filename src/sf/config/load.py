@@ -1,0 +1,119 @@
+"""Loading: global file, then the project's on top of it, key by key; all errors at once."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from sf.config import check
+from sf.config.schema import Config
+from sf.domain.phases import Phase
+from sf.errors import InvalidConfig, UnsafeConfig
+
+_MODEL = re.compile(r"[a-z0-9_-]+:\S+")
+_HOOK_TYPES = ("before_run", "after_run", "after_create", "before_remove", "pre_dispatch", "post_unit")
+_LOOSER = {"off": 0, "workspace": 1, "workspace-no-network": 2, "read-only": 3}
+
+
+def read_toml(path: Path, problems: list[str]) -> dict[str, Any]:
+    """A file as a table; missing is empty, unreadable is a problem."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        problems.append(f"{path}: cannot be read: {error}")
+    except tomllib.TOMLDecodeError as error:
+        problems.append(f"{path}: not valid TOML: {error}")
+    return {}
+
+
+def load(global_file: Path, project_file: Path, *, project_file_is_tracked: bool = False) -> Config:
+    """The configuration in force. Raises InvalidConfig (exit 2) listing every problem of both files.
+
+    A project file that git tracks came with the repository: it may tighten policy, never loosen it, and
+    may not make sf run or contact anything.
+    """
+    found: list[str] = []
+    layers = []
+    for file in (global_file, project_file):
+        raw = read_toml(file, found)
+        problems = check.Problems(str(file))
+        config = check.section(raw, Config, problems)
+        found += problems.found or _cross_checks(config, str(file))
+        layers.append(raw)
+    if found:
+        raise InvalidConfig(f"{len(found)} problem(s) in the configuration", problems=tuple(found))
+    if project_file_is_tracked:
+        _refuse_loosening(layers[0], layers[1], str(project_file))
+    merged = _merged(layers[0], layers[1])
+    problems = check.Problems(str(project_file))
+    config = check.section(merged, Config, problems)
+    late = problems.found or _cross_checks(config, str(project_file))
+    if late:
+        raise InvalidConfig(f"{len(late)} problem(s) in the configuration", problems=tuple(late))
+    return config
+
+
+def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    result = dict(below)
+    for key, value in above.items():
+        lower = result.get(key)
+        both_tables = isinstance(lower, dict) and isinstance(value, dict)
+        result[key] = _merged(lower, value) if both_tables and lower is not None else value
+    return result
+
+
+def _cross_checks(config: Config, file: str) -> list[str]:
+    harness = config.harness
+    found = []
+    if harness.context_compact_at >= harness.context_hard_limit:
+        found.append(f"{file}: harness.context_compact_at: must be below harness.context_hard_limit")
+    for tier in ("fast", "standard", "reasoning"):
+        for model in getattr(config.tiers, tier).models:
+            if not _MODEL.fullmatch(model):
+                found.append(
+                    f'{file}: tiers.{tier}.models: "{model}" must be "provider:model", '
+                    'such as "anthropic:claude-sonnet-4-6"'
+                )
+    for name, provider in config.providers.items():
+        if provider.api_key and not re.fullmatch(r"\$\(.+\)", provider.api_key, re.DOTALL):
+            found.append(
+                f"{file}: providers.{name}.api_key: plaintext keys are refused; "
+                'use "$(command that prints it)" or the provider\'s environment variable'
+            )
+    for hook in harness.hooks.timeouts:
+        if hook not in _HOOK_TYPES:
+            found.append(
+                f"{file}: harness.hooks.timeouts.{hook}: unknown hook; allowed: {', '.join(_HOOK_TYPES)}"
+            )
+    if Phase.COMPLETE in harness.concurrency.max_agents_by_phase:
+        found.append(f"{file}: harness.concurrency.max_agents_by_phase.complete: nothing runs in complete")
+    return found
+
+
+def _refuse_loosening(base: dict[str, Any], project: dict[str, Any], file: str) -> None:
+    found = []
+    if project.get("providers"):
+        found.append(f"{file}: providers: a file that git tracks may not set providers or keys")
+    if project.get("harness", {}).get("hooks"):
+        found.append(f"{file}: harness.hooks: a file that git tracks may not run commands on your machine")
+    if project.get("harness", {}).get("log"):
+        found.append(f"{file}: harness.log: a file that git tracks may not choose where sf writes")
+    if project.get("sandbox", {}).get("readable"):
+        found.append(f"{file}: sandbox.readable: a file that git tracks may not open paths of your machine")
+    for key in ("profile", "gate_profile"):
+        wanted = project.get("sandbox", {}).get(key)
+        present = base.get("sandbox", {}).get(key, "workspace-no-network")
+        if wanted is not None and _LOOSER[wanted] < _LOOSER[present]:
+            found.append(
+                f'{file}: sandbox.{key}: a file that git tracks may not loosen "{present}" to "{wanted}"'
+            )
+    if found:
+        raise UnsafeConfig(
+            f"{len(found)} setting(s) in a configuration file that came with the repository",
+            problems=tuple(found),
+            hint="put them into ~/.sf/config.toml, or stop tracking the file",
+        )

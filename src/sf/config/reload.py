@@ -1,0 +1,81 @@
+"""Live reload: a stamp looked at on every tick, last known good on errors, drift for what must not change."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from sf.config.schema import SESSION_IMMUTABLE, Config
+from sf.errors import InvalidConfig
+
+
+class Stamp(msgspec.Struct, frozen=True):
+    """What tells one content of a file from another."""
+
+    mtime_ns: int
+    size: int
+    sha256: str
+
+
+class Drift(msgspec.Struct, frozen=True):
+    """A session-immutable key whose file says something else than the session uses."""
+
+    key: str
+    running: str
+    file: str
+
+
+class Reloaded(msgspec.Struct, frozen=True):
+    """What a changed file led to: a new configuration, or the problems that kept the old one."""
+
+    problems: tuple[str, ...]
+    drift: tuple[Drift, ...]
+
+
+class LiveConfig:
+    """The configuration in force, and the files it is watched in."""
+
+    def __init__(self, config: Config, files: tuple[Path, ...], load: Callable[[], Config]) -> None:
+        self.current = config
+        self.drift: tuple[Drift, ...] = ()
+        self._files = files
+        self._load = load
+        self._stamps = [_stamp(file, None) for file in files]
+
+    def poll(self) -> Reloaded | None:
+        """Look at the files; None when nothing changed. Never raises for what a file says."""
+        stamps = [_stamp(file, old) for file, old in zip(self._files, self._stamps, strict=True)]
+        if [s and s.sha256 for s in stamps] == [s and s.sha256 for s in self._stamps]:
+            self._stamps = stamps
+            return None
+        self._stamps = stamps
+        try:
+            fresh = self._load()
+        except InvalidConfig as error:
+            return Reloaded(error.problems or (error.message,), self.drift)
+        self.drift = _drift(self.current, fresh)
+        kept = {key: getattr(self.current.harness, key) for _, key in SESSION_IMMUTABLE}
+        self.current = msgspec.structs.replace(fresh, harness=msgspec.structs.replace(fresh.harness, **kept))
+        return Reloaded((), self.drift)
+
+
+def _stamp(file: Path, old: Stamp | None) -> Stamp | None:
+    try:
+        stat = file.stat()
+        if old is not None and (stat.st_mtime_ns, stat.st_size) == (old.mtime_ns, old.size):
+            return old
+        return Stamp(stat.st_mtime_ns, stat.st_size, hashlib.sha256(file.read_bytes()).hexdigest())
+    except OSError:
+        return None
+
+
+def _drift(running: Config, fresh: Config) -> tuple[Drift, ...]:
+    found = []
+    for table, key in SESSION_IMMUTABLE:
+        before, after = getattr(running.harness, key), getattr(fresh.harness, key)
+        if before != after:
+            found.append(Drift(f"{table}.{key}", str(before), str(after)))
+    return tuple(found)

@@ -1,0 +1,188 @@
+"""Every key of config.toml, with its default. Unknown keys are errors."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from sf.config.durations import Seconds
+from sf.domain.facts import WorktreeMode
+from sf.domain.phases import Phase
+
+Fraction = Annotated[float, Meta(gt=0, le=1)]
+Positive = Annotated[int, Meta(ge=1)]
+Count = Annotated[int, Meta(ge=0)]
+Money = Annotated[float, Meta(ge=0)]
+Tier = Literal["fast", "standard", "reasoning"]
+SandboxProfile = Literal["off", "workspace", "workspace-no-network", "read-only"]
+
+
+_CAPS = {Phase.EXECUTE: 4, Phase.TDD: 4, Phase.VERIFY: 10, Phase.REVIEW: 4}
+_TIMEOUTS = {
+    Phase.RESEARCH: Seconds(1800),
+    Phase.PLAN: Seconds(1200),
+    Phase.EXECUTE: Seconds(900),
+    Phase.TDD: Seconds(600),
+    Phase.VERIFY: Seconds(600),
+    Phase.REVIEW: Seconds(900),
+    Phase.MERGE: Seconds(900),
+    Phase.REASSESS: Seconds(1200),
+    Phase.UAT: Seconds(0),
+}
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The base of every table."""
+
+
+class Concurrency(Section, frozen=True):
+    """[harness.concurrency]"""
+
+    max_agents: Positive = 10
+    max_agents_by_phase: dict[Phase, Positive] = {}
+
+    def cap(self, phase: Phase) -> int:
+        """How many units may be in a phase at once; merges are always one at a time."""
+        if phase is Phase.MERGE:
+            return 1
+        return self.max_agents_by_phase.get(phase, _CAPS.get(phase, self.max_agents))
+
+
+class Hooks(Section, frozen=True):
+    """[harness.hooks]: commands of the operator's, run outside the sandbox."""
+
+    pre_dispatch: tuple[str, ...] = ()
+    post_unit: tuple[str, ...] = ()
+    after_create: str = ""
+    before_run: str = ""
+    after_run: str = ""
+    before_remove: str = ""
+    timeouts: dict[str, Seconds] = {}
+
+
+class Gates(Section, frozen=True):
+    """[harness.gates]: scripts that prove or refuse a tree."""
+
+    post_task: tuple[str, ...] = ()
+    post_slice: tuple[str, ...] = ()
+    post_milestone: tuple[str, ...] = ()
+    max_retries: dict[str, Count] = {}
+    timeouts: dict[str, Seconds] = {}
+
+
+class Log(Section, frozen=True):
+    """[harness.log]"""
+
+    path: str = ""
+    max_size: Positive = 10 * 1024 * 1024
+    max_files: Positive = 5
+    stderr: bool = False
+
+
+class Harness(Section, frozen=True):
+    """[harness]"""
+
+    context_compact_at: Fraction = 0.80
+    context_hard_limit: Fraction = 0.95
+    context_window: Positive = 200_000
+    max_output_tokens: Positive = 16_000
+    unit_timeout: Seconds = Seconds(600)
+    turn_timeout: Seconds = Seconds(300)
+    stall_timeout: Seconds = Seconds(120)
+    tool_timeout: Seconds = Seconds(120)
+    tool_abort_grace: Seconds = Seconds(5)
+    tool_abort_kill: Seconds = Seconds(3)
+    max_turns_per_attempt: Positive = 50
+    max_attempts: Positive = 6
+    retry_backoff: Seconds = Seconds(10)
+    max_retry_backoff: Seconds = Seconds(300)
+    max_runs_per_unit: Positive = 100
+    max_children: Positive = 50
+    tick: Seconds = Seconds(1)
+    turn_input_required: Literal["soft", "hard"] = "soft"
+    worktree_mode: WorktreeMode = "branch-per-slice"
+    default_workflow: str = ""
+    integration_branch: str = ""
+    unit_timeout_by_phase: dict[Phase, Seconds] = {}
+    concurrency: Concurrency = Concurrency()
+    hooks: Hooks = Hooks()
+    gates: Gates = Gates()
+    log: Log = Log()
+
+    def timeout(self, phase: Phase) -> Seconds:
+        """How long a run may take in a phase; 0 is no limit."""
+        return self.unit_timeout_by_phase.get(phase, _TIMEOUTS.get(phase, self.unit_timeout))
+
+
+class Price(Section, frozen=True):
+    """[providers.<name>.prices.<model>]: US dollars per million tokens, for models with no known price."""
+
+    input: Money
+    output: Money
+    cache_read: Money = 0.0
+    cache_write: Money = 0.0
+
+
+class Provider(Section, frozen=True):
+    """[providers.<name>]"""
+
+    base_url: str = ""
+    api_key: str = ""
+    prices: dict[str, Price] = {}
+
+
+class TierModels(Section, frozen=True):
+    """[tiers.<name>]"""
+
+    models: Annotated[tuple[str, ...], Meta(min_length=1)]
+
+
+class Tiers(Section, frozen=True):
+    """[tiers]: which models each tier has; the first is used."""
+
+    fast: TierModels = TierModels(models=("anthropic:claude-haiku-4-5",))
+    standard: TierModels = TierModels(models=("anthropic:claude-sonnet-4-6",))
+    reasoning: TierModels = TierModels(models=("anthropic:claude-opus-4-7",))
+
+
+class Routing(Section, frozen=True):
+    """[routing]: which tier works in each phase."""
+
+    research: Tier = "reasoning"
+    plan: Tier = "reasoning"
+    execute: Tier = "standard"
+    tdd: Tier = "standard"
+    verify: Tier = "fast"
+    review: Tier = "standard"
+    merge: Tier = "fast"
+    complete: Tier = "fast"
+    reassess: Tier = "reasoning"
+
+
+class Sandbox(Section, frozen=True):
+    """[sandbox]: what contains the agent's commands, and the gates'."""
+
+    profile: SandboxProfile = "workspace-no-network"
+    gate_profile: SandboxProfile = "workspace-no-network"
+    prefer: Literal["auto", "bubblewrap", "landlock"] = "auto"
+    readable: tuple[str, ...] = ()
+
+
+class Config(Section, frozen=True):
+    """The whole of config.toml."""
+
+    harness: Harness = Harness()
+    providers: dict[str, Provider] = {}
+    tiers: Tiers = Tiers()
+    routing: Routing = Routing()
+    sandbox: Sandbox = Sandbox()
+
+
+SESSION_IMMUTABLE = (
+    ("harness", "worktree_mode"),
+    ("harness", "context_compact_at"),
+    ("harness", "context_hard_limit"),
+)
+"""Keys that a running session keeps as it began; a change is shown as drift."""

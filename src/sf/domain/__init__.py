@@ -1,0 +1,1 @@
+"""Frozen data and pure rules: what a unit is and how it moves."""

@@ -1,0 +1,236 @@
+"""What follows from how a run ended: `(unit, outcome, counters, limits) -> Move`.
+
+Pure. `harness.settle` reads the counters, asks here, and writes the move in one transaction.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, assert_never
+
+import msgspec
+
+from sf.domain import outcomes as o
+from sf.domain.facts import Facts, applies
+from sf.domain.limits import Limits, backoff_ms
+from sf.domain.phases import Phase
+from sf.domain.units import HoldKind, Status, Unit, Verdict
+from sf.domain.workflows import Workflow
+
+CounterKind = Literal["tries", "gate", "fixes", "conflicts", "replans", "interruptions"]
+Reason = Literal[
+    "gate_exhausted",
+    "tries_exhausted",
+    "fixes_exhausted",
+    "giving_up",
+    "fail_phase",
+    "merge_conflict",
+    "uat_rejected",
+    "child_abandoned",
+    "stale",
+    "supervisor",
+]
+
+
+PASSED = "passed: does not apply"
+"""The reason of a step into a phase that the harness passes."""
+
+
+class Counter(msgspec.Struct, frozen=True):
+    """One counter of a unit: what is counted, and for which phase or gate."""
+
+    kind: CounterKind
+    key: str = ""
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One change of phase."""
+
+    to: Phase
+    reason: str
+
+
+class Move(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that changes for the unit."""
+
+    status: Status
+    steps: tuple[Step, ...] = ()
+    delay_ms: int | None = None
+    hold: HoldKind | None = None
+    hold_detail: str = ""
+    raised: Counter | None = None
+    feedback: str = ""
+    replan: bool = False
+    verdict: Verdict | None = None
+    reassess_reason: Reason | None = None
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """The counters of the unit's current plan_version, before this outcome."""
+
+    tries: int = 0
+    gate: int = 0
+    fixes: int = 0
+    conflicts: int = 0
+    replans: int = 0
+    interruptions: int = 0
+
+
+def forward(unit: Unit, workflow: Workflow, facts: Facts, reason: str) -> Move:
+    """To the next phase that applies; what does not apply is passed, one step each."""
+    steps = []
+    phase = workflow.after(unit.phase)
+    while phase is not Phase.COMPLETE and not applies(phase, unit, facts):
+        steps.append(Step(phase, PASSED))
+        phase = workflow.after(phase)
+    return _arrive((*steps, Step(phase, reason)))
+
+
+def arrive(unit: Unit, workflow: Workflow, facts: Facts) -> Move | None:
+    """Pass the phase that a unit stands in, if it does not apply; None when it does."""
+    if applies(unit.phase, unit, facts):
+        return None
+    return forward(unit, workflow, facts, "begins")
+
+
+def _arrive(steps: tuple[Step, ...]) -> Move:
+    last = steps[-1].to
+    if last is Phase.COMPLETE:
+        return Move(status=Status.SUCCEEDED, steps=steps, verdict="success")
+    if last is Phase.UAT:
+        return Move(status=Status.PENDING, steps=steps, hold=HoldKind.UAT, hold_detail="waits for acceptance")
+    return Move(status=Status.PENDING, steps=steps)
+
+
+def back(to: Phase, reason: str, *, raised: Counter | None = None, feedback: str = "") -> Move:
+    """Back to an earlier phase with a finding."""
+    return Move(status=Status.PENDING, steps=(Step(to, reason),), raised=raised, feedback=feedback)
+
+
+def reassess(reason: Reason, *, raised: Counter | None = None, feedback: str = "") -> Move:
+    """Into reassess with a typed reason."""
+    return Move(
+        status=Status.PENDING,
+        steps=(Step(Phase.REASSESS, reason),),
+        raised=raised,
+        feedback=feedback,
+        reassess_reason=reason,
+    )
+
+
+def replan(unit: Unit, workflow: Workflow, feedback: str, *, counted: bool) -> Move:
+    """From reassess to plan under a new plan_version; an operator's answer is not counted."""
+    return Move(
+        status=Status.PENDING,
+        steps=(Step(workflow.at_or_after(Phase.PLAN), "replan" if counted else "answered"),),
+        raised=Counter("replans") if counted else None,
+        feedback=feedback,
+        replan=True,
+    )
+
+
+def decide(
+    unit: Unit, outcome: o.AnyOutcome, counts: Counts, limits: Limits, workflow: Workflow, facts: Facts
+) -> Move:
+    """The move that follows from the outcome of a run."""
+    match outcome:
+        case o.Done(note=note):
+            return forward(unit, workflow, facts, note or "done")
+        case o.Planned():
+            return forward(unit, workflow, msgspec.structs.replace(facts, plan_complete=True), "planned")
+        case o.GateFailed():
+            return _gate_failed(outcome, counts, limits)
+        case o.ChangesWanted(findings=findings):
+            counter = Counter("fixes")
+            if counts.fixes + 1 >= limits.max_fix_attempts:
+                return reassess("fixes_exhausted", raised=counter, feedback=findings)
+            return back(Phase.EXECUTE, "review wants changes", raised=counter, feedback=findings)
+        case o.Conflict(detail=detail):
+            counter = Counter("conflicts")
+            if counts.conflicts + 1 >= limits.max_conflicts:
+                return Move(
+                    status=Status.PENDING, hold=HoldKind.MERGE_CONFLICT, hold_detail=detail, raised=counter
+                )
+            return back(Phase.EXECUTE, "merge conflict", raised=counter, feedback=detail)
+        case o.Failed():
+            return _failed(unit, outcome, counts, limits)
+        case o.Interrupted():
+            return Move(status=Status.INTERRUPTED)
+        case o.Crashed():
+            return _crashed(unit, counts, limits)
+        case o.Waiting(seconds=seconds):
+            return Move(status=Status.PENDING, delay_ms=max(1, int(seconds * 1000)))
+        case o.CalledOff():
+            return Move(status=Status.CANCELED)
+        case o.AskedHuman(question=question):
+            return _hold(HoldKind.BLOCKED, question)
+        case o.GaveUp(reason=reason):
+            if unit.phase is Phase.REASSESS:
+                return _failed(unit, o.Failed("giving_up", reason), counts, limits)
+            return reassess("giving_up", feedback=reason)
+        case o.Reassessed():
+            return _reassessed(unit, outcome, counts, limits, workflow)
+        case o.Held(kind=kind, detail=detail):
+            return _hold(kind, detail)
+        case _:
+            assert_never(outcome)
+
+
+def _gate_failed(outcome: o.GateFailed, counts: Counts, limits: Limits) -> Move:
+    counter = Counter("gate", outcome.gate)
+    text = f"gate {outcome.gate} failed:\n{outcome.output}"
+    limit = limits.max_retries if outcome.limit is None else outcome.limit
+    if outcome.final or counts.gate + 1 >= max(1, limit):
+        return reassess("gate_exhausted", raised=counter, feedback=text)
+    return back(Phase.EXECUTE, f"gate {outcome.gate} failed", raised=counter, feedback=text)
+
+
+def _failed(unit: Unit, outcome: o.Failed, counts: Counts, limits: Limits) -> Move:
+    counter = Counter("tries", unit.phase)
+    text = f"{outcome.code}: {outcome.message}"
+    tries = counts.tries + 1
+    if tries < limits.max_attempts:
+        return Move(status=Status.FAILED, delay_ms=backoff_ms(tries, limits), raised=counter, feedback=text)
+    if unit.phase is Phase.REASSESS:
+        return Move(
+            status=Status.PENDING, hold=HoldKind.ESCALATED, hold_detail=text, raised=counter, feedback=text
+        )
+    return reassess("tries_exhausted", raised=counter, feedback=text)
+
+
+def _crashed(unit: Unit, counts: Counts, limits: Limits) -> Move:
+    counter = Counter("interruptions", unit.phase)
+    times = counts.interruptions + 1
+    if times >= limits.max_interruptions:
+        return Move(
+            status=Status.INTERRUPTED,
+            hold=HoldKind.CRASH_LOOP,
+            hold_detail=f"sf died {times} times during {unit.phase}",
+            raised=counter,
+        )
+    return Move(status=Status.INTERRUPTED, raised=counter, feedback="resumed_after_crash")
+
+
+def _reassessed(
+    unit: Unit, outcome: o.Reassessed, counts: Counts, limits: Limits, workflow: Workflow
+) -> Move:
+    match outcome.verdict:
+        case "replan":
+            if counts.replans >= limits.max_reassess:
+                spent = f"re-planned {counts.replans} times already; only abandon or escalate are left"
+                return _failed(unit, o.Failed("replans_exhausted", spent), counts, limits)
+            return replan(unit, workflow, outcome.text, counted=True)
+        case "abandon":
+            return Move(
+                status=Status.SUCCEEDED,
+                steps=(Step(Phase.COMPLETE, "abandoned"),),
+                verdict="abandoned",
+                hold_detail=outcome.text,
+            )
+        case "escalate":
+            return _hold(HoldKind.ESCALATED, outcome.text)
+        case _:
+            assert_never(outcome.verdict)
+
+
+def _hold(kind: HoldKind, detail: str) -> Move:
+    return Move(status=Status.PENDING, hold=kind, hold_detail=detail)

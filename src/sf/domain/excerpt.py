@@ -1,0 +1,30 @@
+"""Cutting long text for people, logs and prompts without hiding that it was cut."""
+
+from __future__ import annotations
+
+
+def head_and_tail(text: str, limit: int, marker: str) -> str:
+    """The text within `limit` bytes: its start, the marker, its end."""
+    raw = text.encode()
+    if len(raw) <= limit:
+        return text
+    half = limit // 2
+    head = raw[:half].decode(errors="ignore")
+    tail = raw[-half:].decode(errors="ignore")
+    return f"{head}\n{marker}\n{tail}"
+
+
+def last_error(text: str, full_path: str) -> str:
+    """An error for a prompt: at most 4 KB, with the place of the whole of it."""
+    return head_and_tail(text, 4096, f"... [truncated, full payload at {full_path}] ...")
+
+
+def gate_output(text: str) -> str:
+    """A gate's output for its row: at most 8 KB."""
+    return head_and_tail(text, 8192, "... [truncated] ...")
+
+
+def one_line(text: str, limit: int = 120) -> str:
+    """The text on one line, cut with an ellipsis."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"

@@ -1,0 +1,72 @@
+"""Identifiers: ULIDs for runtime rows, readable ids for units."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from typing import Literal
+
+UnitType = Literal["milestone", "slice", "task"]
+
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_UNIT = re.compile(r"milestone/m\d+|slice/m\d+/s\d+|task/m\d+/s\d+/t\d+|task/a\d+")
+
+
+class _Ulids:
+    """Strictly increasing within a process, also inside one millisecond."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last = 0
+
+    def new(self) -> str:
+        fresh = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10), "big")
+        with self._lock:
+            self._last = value = max(fresh, self._last + 1)
+        return "".join(_ALPHABET[(value >> shift) & 31] for shift in range(125, -1, -5))
+
+
+_ULIDS = _Ulids()
+
+
+def ulid() -> str:
+    """A new ULID: sortable by creation time, unique."""
+    return _ULIDS.new()
+
+
+def is_unit_id(text: str) -> bool:
+    """Whether this has the form of a unit id."""
+    return _UNIT.fullmatch(text) is not None
+
+
+def unit_type(unit_id: str) -> UnitType:
+    """The type that a unit id names."""
+    head = unit_id.split("/", 1)[0]
+    if head == "milestone":
+        return "milestone"
+    return "slice" if head == "slice" else "task"
+
+
+def child_id(parent_id: str, number: int) -> str:
+    """The id of a container's nth child."""
+    slug = parent_id.split("/", 1)[1]
+    return f"slice/{slug}/s{number}" if unit_type(parent_id) == "milestone" else f"task/{slug}/t{number}"
+
+
+def number_of(unit_id: str) -> int:
+    """The last number in a unit id."""
+    return int(re.sub(r".*?(\d+)$", r"\1", unit_id))
+
+
+def folder_name(unit_id: str) -> str:
+    """A unit id as one safe path segment."""
+    return re.sub(r"[^a-zA-Z0-9._-]", "_", unit_id)
+
+
+def branch_name(unit_id: str, title: str) -> str:
+    """The branch on which a unit's work is done: `sf/m1-s2-the-title`."""
+    slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40].strip("-")
+    stem = unit_id.split("/", 1)[1].replace("/", "-")
+    return f"sf/{stem}-{slug}" if slug else f"sf/{stem}"

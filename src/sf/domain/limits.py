@@ -1,0 +1,25 @@
+"""The limits that every counter leads to, and the backoff between tries."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Limits of one unit: from the configuration and from its pinned workflow."""
+
+    max_attempts: int = 6
+    max_retries: int = 3
+    max_fix_attempts: int = 3
+    max_conflicts: int = 2
+    max_reassess: int = 2
+    max_interruptions: int = 20
+    max_runs: int = 100
+    first_backoff_ms: int = 10_000
+    max_backoff_ms: int = 300_000
+
+
+def backoff_ms(tries: int, limits: Limits) -> int:
+    """How long to wait after the nth abnormal end: 10 s doubled each time, up to the cap."""
+    doubled: int = limits.first_backoff_ms * 2 ** min(tries - 1, 40)
+    return min(doubled, limits.max_backoff_ms)

@@ -1,0 +1,122 @@
+"""How a run can end, before anyone decides what follows from it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from sf.domain.plans import Plan
+from sf.domain.units import HoldKind
+
+
+class Outcome(msgspec.Struct, frozen=True, tag=True):
+    """The base of the closed set below."""
+
+
+class Done(Outcome, frozen=True):
+    """The phase's product is there: code written, gates passed, review passed, merged."""
+
+    note: str = ""
+
+
+class Planned(Outcome, frozen=True):
+    """A plan was accepted."""
+
+    plan: Plan
+
+
+class GateFailed(Outcome, frozen=True):
+    """A gate refused the tree. `final` is exit code 2: no retry."""
+
+    gate: str
+    output: str
+    limit: int | None = None
+    final: bool = False
+    code: str = "gate_failed"
+
+
+class ChangesWanted(Outcome, frozen=True):
+    """The review's synthesis asks for changes."""
+
+    findings: str
+
+
+class Conflict(Outcome, frozen=True):
+    """The branch does not merge; the conflict is laid out in the worktree."""
+
+    detail: str
+
+
+class Failed(Outcome, frozen=True):
+    """An abnormal end. It is charged as a try."""
+
+    code: str
+    message: str
+
+
+class Interrupted(Outcome, frozen=True):
+    """Stopped from outside with nothing charged."""
+
+    code: Literal["paused", "shutdown"]
+
+
+class Crashed(Outcome, frozen=True):
+    """sf itself died during the run; found at the next start."""
+
+
+class Waiting(Outcome, frozen=True):
+    """A provider's quota opens again at a known time."""
+
+    seconds: float
+    message: str
+
+
+class CalledOff(Outcome, frozen=True):
+    """Canceled: by the operator or by the supervisor."""
+
+    code: str
+
+
+class AskedHuman(Outcome, frozen=True):
+    """The agent cannot go on without an answer."""
+
+    question: str
+
+
+class GaveUp(Outcome, frozen=True):
+    """The agent says that the task cannot be done."""
+
+    reason: str
+
+
+class Reassessed(Outcome, frozen=True):
+    """The answer of the reassess phase."""
+
+    verdict: Literal["replan", "abandon", "escalate"]
+    text: str
+
+
+class Held(Outcome, frozen=True):
+    """The run found a condition that someone else must change."""
+
+    kind: HoldKind
+    detail: str
+
+
+AnyOutcome = (
+    Done
+    | Planned
+    | GateFailed
+    | ChangesWanted
+    | Conflict
+    | Failed
+    | Interrupted
+    | Crashed
+    | Waiting
+    | CalledOff
+    | AskedHuman
+    | GaveUp
+    | Reassessed
+    | Held
+)

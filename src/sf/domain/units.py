@@ -1,0 +1,120 @@
+"""A unit of work, its status, and the reasons for which it may stand still."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal
+
+import msgspec
+
+from sf.domain.clock import Instant
+from sf.domain.ids import UnitType
+from sf.domain.phases import Phase
+
+Verdict = Literal["success", "abandoned"]
+
+
+class Status(StrEnum):
+    """Where a unit stands within its phase."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELED = "canceled"
+    INTERRUPTED = "interrupted"
+
+
+class HoldKind(StrEnum):
+    """Why a unit is parked. Each has a way out, named by `way_out`."""
+
+    UAT = "uat"
+    ESCALATED = "escalated"
+    BLOCKED = "blocked"
+    MERGE_CONFLICT = "merge_conflict"
+    NO_EVIDENCE = "no_evidence"
+    CHECKOUT_DIRTY = "checkout_dirty"
+    CRASH_LOOP = "crash_loop"
+    RUN_LIMIT = "run_limit"
+
+
+WAY_OUT: dict[HoldKind, str] = {
+    HoldKind.UAT: 'sf uat-approve {id}   or   sf uat-reject {id} "reason"',
+    HoldKind.ESCALATED: 'sf reassess-resolve {id} "your answer"',
+    HoldKind.BLOCKED: 'sf reassess-resolve {id} "your answer"',
+    HoldKind.MERGE_CONFLICT: "sf merge-resolve {id}",
+    HoldKind.NO_EVIDENCE: "add a gate to [harness.gates], then sf merge-resolve {id}",
+    HoldKind.CHECKOUT_DIRTY: "commit or stash your changes; sf looks again by itself",
+    HoldKind.CRASH_LOOP: "sf force-clear {blocker}",
+    HoldKind.RUN_LIMIT: "sf force-clear {blocker}",
+}
+
+RECHECKED = frozenset({HoldKind.CHECKOUT_DIRTY})
+"""Holds whose condition sf looks at again by itself, without a model call."""
+
+BLOCKER_EVENT: dict[HoldKind, str] = {
+    HoldKind.UAT: "UATPending",
+    HoldKind.ESCALATED: "Escalated",
+    HoldKind.BLOCKED: "Question",
+    HoldKind.MERGE_CONFLICT: "MergeConflict",
+    HoldKind.NO_EVIDENCE: "NoEvidence",
+    HoldKind.CHECKOUT_DIRTY: "CheckoutDirty",
+    HoldKind.CRASH_LOOP: "CrashLoop",
+    HoldKind.RUN_LIMIT: "RunLimit",
+}
+
+
+class Unit(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of `units`. Instances are what the row said when it was read."""
+
+    id: str
+    session_id: str
+    type: UnitType
+    workflow: str
+    workflow_hash: str
+    phase: Phase
+    status: Status
+    title: str
+    created_at: Instant
+    updated_at: Instant
+    parent_id: str | None = None
+    attempt: int = 0
+    run_allowance: int = 100
+    plan_version: int = 1
+    made_under: int = 1
+    priority: int | None = None
+    description: str = ""
+    metadata: dict[str, Any] = {}
+    plan: dict[str, Any] | None = None
+    open_blockers: int = 0
+    open_children: int = 0
+    parent_ready: bool = True
+    lane_open: bool = True
+    due_at: Instant | None = None
+    hold_kind: HoldKind | None = None
+    hold_detail: str = ""
+    reassess_reason: str | None = None
+    verdict: Verdict | None = None
+    claim_holder: str | None = None
+    claim_until: Instant | None = None
+    worker_host: str | None = None
+    workspace: str | None = None
+    branch: str | None = None
+    base_commit: str | None = None
+    merge_parent: str | None = None
+    archived_at: Instant | None = None
+
+    @property
+    def terminal(self) -> bool:
+        """Complete, whatever the verdict, or canceled. Parked is not terminal."""
+        return self.phase is Phase.COMPLETE or self.status is Status.CANCELED
+
+    @property
+    def succeeded(self) -> bool:
+        """Complete with success."""
+        return self.phase is Phase.COMPLETE and self.verdict == "success"
+
+    @property
+    def in_slice(self) -> bool:
+        """A task that shares the worktree of a slice."""
+        return self.type == "task" and self.parent_id is not None

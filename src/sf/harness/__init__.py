@@ -1,0 +1,1 @@
+"""The layer between models and orchestration: transitions, attempts, turns, prompts, budget."""

@@ -1,0 +1,298 @@
+"""An agent's part of a run: the prompt, the tools of its phase, the conversation, and what came of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from sf.config.schema import Tier
+from sf.domain import events
+from sf.domain.budget import Budget
+from sf.domain.decide import Counter
+from sf.domain.dialogue import Reply, ToolCall
+from sf.domain.excerpt import head_and_tail, one_line
+from sf.domain.runs import AttemptState, Lease
+from sf.domain.units import Status, Unit
+from sf.harness import artifacts
+from sf.harness.calls import Caller
+from sf.harness.desk import Desk
+from sf.harness.prompts import Prompt
+from sf.harness.site import WorkSite
+from sf.harness.turn import Dialogue, Ended, Pace
+from sf.harness.workshop import Place
+from sf.policy.mediator import Circumstances, Decision
+from sf.policy.sandbox import clean_env
+from sf.providers.scripted import Cue
+from sf.routing import route
+from sf.store import ledger, records, runs, units
+from sf.store.runs import TurnRecord
+from sf.tools.base import Answer
+from sf.tools.toolbox import Toolbox
+
+_DIFF_LIMIT = 24_000
+_TEST_FILE = re.compile(r"(^|/)(tests?|spec|__tests__)/|(^|/)test_|_test\.|\.test\.|\.spec\.|Tests?\.\w+$")
+
+
+class Agent:
+    """The agent of one run. Review uses it too, once for each of its passes."""
+
+    def __init__(self, desk: Desk, unit: Unit, lease: Lease, place: Place) -> None:
+        self.desk = desk
+        self.unit = unit
+        self.lease = lease
+        self.place = place
+        self.feedback_read = ""
+        self._turn = 0
+        self._trace_id = lease.run_id
+
+    async def converse(
+        self,
+        template: str,
+        toolbox: Toolbox,
+        missing: Callable[[str], Awaitable[str]],
+        *,
+        tier: Tier | None = None,
+        **variables: Any,
+    ) -> Ended:
+        """Hold one conversation of this run with the model that its phase is routed to."""
+        desk, unit = self.desk, self.unit
+        await self._state(AttemptState.BUILDING_PROMPT)
+        prompt = desk.prompts.phase(template, {**self._variables(), **variables})
+        chosen = route(desk.config, unit.phase, tier)
+        await self._state(AttemptState.LAUNCHING_AGENT, model=chosen.model)
+        visit = sum(run.phase == unit.phase for run in runs.of_unit(desk.database.read, unit.id))
+        conversation = desk.catalog.start(chosen.model, Cue(template, unit.title, visit))
+        await self._state(AttemptState.INITIALIZING_SESSION)
+        dialogue = Dialogue(
+            conversation=conversation,
+            model=chosen.model,
+            prompt=prompt,
+            prompts=desk.prompts,
+            caller=self._caller(toolbox),
+            recorder=self,
+            pace=self._pace(),
+            budget=self._budget(),
+            thinking=chosen.thinking,
+            missing=missing,
+            diff=self.short_diff,
+            first_turn=self._turn + 1,
+        )
+        await self._state(AttemptState.STREAMING_TURN)
+        self._trace_prompt(template, prompt)
+        try:
+            return await dialogue.run()
+        finally:
+            self._turn = dialogue.turn
+
+    # --- what the turn loop writes and asks (harness.turn.Recorder) ---
+
+    async def turn(self, record: TurnRecord) -> None:
+        """Persist a turn under the lease, then announce it."""
+        now = self.desk.clock.now()
+        await self.desk.database.write(lambda tx: runs.record_turn(tx, self.lease, record, now))
+        self.desk.announce(
+            events.TURN_ENDED,
+            self.unit.id,
+            run_id=self.lease.run_id,
+            turn=record.turn,
+            model=record.model,
+            input_tokens=record.usage.input_tokens,
+            output_tokens=record.usage.output_tokens,
+            cost_micro_usd=record.usage.cost_micro_usd,
+            budget=round(record.budget.fraction, 3),
+        )
+
+    async def wanted(self) -> Literal["go", "pause", "cancel"]:
+        """Whether the unit still wants this run: its row is read again between turns."""
+        told = self.desk.stops.get(self.lease.run_id)
+        if told == "cancel" or units.get(self.desk.database.read, self.unit.id).status is Status.CANCELED:
+            return "cancel"
+        return "pause" if told or self.desk.pausing() else "go"
+
+    def requested(self, started_at: int, model: str, reply: Reply | None, error: str) -> None:
+        """Trace a model request."""
+        usage = msgspec.to_builtins(reply.usage) if reply is not None else {}
+        self.desk.tracer.span(
+            "model_request",
+            trace_id=self._trace_id,
+            started_at=started_at,
+            attrs={"unit_id": self.unit.id, "model": model, "phase": self.unit.phase.value, **usage},
+            error=error,
+        )
+
+    # --- parts ---
+
+    def _watch(self, call: ToolCall, answer: Answer, decision: Decision | None, started_at: int) -> None:
+        refused = decision is not None and decision.verdict != "allow"
+        self.desk.tracer.span(
+            "tool_call",
+            trace_id=self._trace_id,
+            started_at=started_at,
+            attrs={
+                "unit_id": self.unit.id,
+                "tool": call.name,
+                "success": answer.response.success,
+                "output": one_line(answer.response.output, 300),
+                "decision": decision.verdict if decision else "none",
+                "step": decision.step if decision else "",
+                "risk": decision.risk if decision else 0.0,
+            },
+            error="refused" if refused else "" if answer.response.success else "failed",
+        )
+        self.desk.announce(
+            events.TOOL_CALLED,
+            self.unit.id,
+            tool=call.name,
+            success=answer.response.success,
+            output=one_line(answer.response.output, 100),
+        )
+
+    async def _state(self, state: AttemptState, model: str | None = None) -> None:
+        """Where the attempt stands is shown live; the row gets it with the next write that matters."""
+        self.desk.announce(events.STATE_CHANGED, self.unit.id, state=state.value, model=model)
+
+    def _trace_prompt(self, template: str, prompt: Prompt) -> None:
+        self.desk.log.info(
+            "agent session started",
+            unit_id=self.unit.id,
+            unit_type=self.unit.type,
+            session_id=self.unit.session_id,
+            turn_count=self._turn,
+            prompt=template,
+            characters=len(prompt.instructions) + len(prompt.task),
+        )
+
+    def _caller(self, toolbox: Toolbox) -> Caller:
+        desk = self.desk
+        harness = desk.config.harness
+        reading = (desk.project.active(self.unit.id),)
+        allowed, forbidden = self.areas()
+        site = WorkSite(
+            self.place.folder,
+            reading,
+            sandbox=desk.sandbox,
+            readable=[Path(path).expanduser() for path in desk.config.sandbox.readable],
+            environment=clean_env(desk.environment, {}),
+            diff=lambda: self.place.worktree.diff(self.place.base),
+            abort_grace=harness.tool_abort_grace,
+            abort_kill=harness.tool_abort_kill,
+        )
+        circumstances = Circumstances(
+            unit_id=self.unit.id,
+            phase=self.unit.phase,
+            root=self.place.folder,
+            reading=reading,
+            allowed_areas=allowed,
+            forbidden_areas=forbidden,
+            sandboxed=desk.sandbox is not None,
+        )
+        return Caller(toolbox, site, circumstances, harness.tool_timeout, self._watch)
+
+    def areas(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The areas that bind this unit: its plan's, or what its children's plans allowed together."""
+        plan = self.unit.plan or {}
+        if self.unit.type == "task":
+            return tuple(plan.get("allowed_areas", ())), tuple(plan.get("forbidden_areas", ()))
+        plans = [child.plan or {} for child in units.children(self.desk.database.read, self.unit.id)]
+        allowed = [tuple(item.get("allowed_areas", ())) for item in plans]
+        if not allowed or not all(allowed):
+            return (), ()
+        return tuple(dict.fromkeys(area for group in allowed for area in group)), ()
+
+    def _pace(self) -> Pace:
+        harness = self.desk.config.harness
+        return Pace(
+            max_turns=harness.max_turns_per_attempt,
+            turn_timeout=harness.turn_timeout,
+            stall_timeout=harness.stall_timeout,
+            max_output_tokens=harness.max_output_tokens,
+            input_required=harness.turn_input_required,
+            backoff=min(1.0, harness.retry_backoff),
+        )
+
+    def _budget(self) -> Budget:
+        harness = self.desk.config.harness
+        return Budget(harness.context_window, harness.context_compact_at, harness.context_hard_limit)
+
+    async def short_diff(self) -> str:
+        """What the unit has changed so far, within a prompt's budget."""
+        diff = await self.place.worktree.diff(self.place.base)
+        return head_and_tail(diff, _DIFF_LIMIT, "... [diff cut; git_diff shows all of it] ...")
+
+    def _variables(self) -> dict[str, Any]:
+        desk, unit = self.desk, self.unit
+        read = desk.database.read
+        text, self.feedback_read = records.unread_feedback(read, unit.id)
+        tries = _tries(desk, unit)
+        allowed, forbidden = self.areas()
+        return {
+            "unit_id": unit.id,
+            "unit_type": unit.type,
+            "phase": unit.phase.value,
+            "attempt": tries or None,
+            "session_id": unit.session_id,
+            "issue": _issue(unit),
+            "last_error": artifacts.error_for_prompt(desk.project, unit.id, text) or None,
+            "context": _context(desk, unit),
+            "attempts": artifacts.read(desk.project, unit.id, artifacts.ATTEMPTS, 4000),
+            "research": _inherited(desk, unit, artifacts.RESEARCH),
+            "plan": artifacts.read(desk.project, unit.id, artifacts.PLAN),
+            "gates": [Path(name).name for name in desk.rules.gates(unit)],
+            "allowed_areas": allowed,
+            "forbidden_areas": forbidden,
+            "folder": str(desk.project.active(unit.id)),
+        }
+
+
+def _tries(desk: Desk, unit: Unit) -> int:
+    return ledger.count(desk.database.read, unit, Counter("tries", unit.phase.value))
+
+
+def _issue(unit: Unit) -> dict[str, Any]:
+    fields = ("id", "type", "title", "description", "priority", "metadata", "workflow")
+    return {name: getattr(unit, name) for name in fields}
+
+
+def _context(desk: Desk, unit: Unit) -> str:
+    """The titles above a unit, nearest last."""
+    titles: list[str] = []
+    parent_id = unit.parent_id
+    while parent_id is not None:
+        parent = units.get(desk.database.read, parent_id)
+        titles.insert(0, parent.title)
+        parent_id = parent.parent_id
+    return " › ".join(titles)
+
+
+def _inherited(desk: Desk, unit: Unit, name: str) -> str:
+    """A unit's own artifact, or the nearest one above it."""
+    current: Unit | None = unit
+    while current is not None:
+        text = artifacts.read(desk.project, current.id, name, 6000)
+        if text:
+            return text
+        current = units.get(desk.database.read, current.parent_id) if current.parent_id else None
+    return ""
+
+
+def is_test_file(path: str) -> bool:
+    """Whether a path looks like a test in any of the usual layouts."""
+    return _TEST_FILE.search(path) is not None
+
+
+async def nothing_missing(text: str) -> str:
+    """For conversations whose product is the words themselves."""
+    return "" if text.strip() else "you replied with nothing"
+
+
+def must_submit(tool: str) -> Callable[[str], Awaitable[str]]:
+    """For conversations whose product is a submission."""
+
+    async def missing(text: str) -> str:
+        return f"call {tool}; words alone are not accepted."
+
+    return missing

@@ -1,0 +1,80 @@
+"""The files that a unit hands on (research.md, plan.md, attempts.md, …), archived by rename."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from sf.domain.clock import Instant
+from sf.domain.excerpt import last_error
+from sf.paths import Project
+
+RESEARCH = "research.md"
+PLAN = "plan.md"
+ATTEMPTS = "attempts.md"
+FULL_ERROR = "last-error-full.txt"
+DECISION = "decision.md"
+QUESTION = "human-question.md"
+
+
+def write(project: Project, unit_id: str, name: str, text: str) -> Path:
+    """Write an artifact in one step."""
+    folder = project.active(unit_id)
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / name
+    fresh = folder / f".{name}.new"
+    fresh.write_text(text, encoding="utf-8")
+    fresh.replace(target)
+    return target
+
+
+def read(project: Project, unit_id: str, name: str, limit: int = 12_000) -> str:
+    """An artifact within a budget; empty when there is none."""
+    try:
+        text = (project.active(unit_id) / name).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    return text if len(text) <= limit else text[:limit] + "\n... [cut] ..."
+
+
+def append_line(project: Project, unit_id: str, name: str, line: str) -> None:
+    """Add a line to an artifact."""
+    folder = project.active(unit_id)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / name).open("a", encoding="utf-8") as file:
+        file.write(line.rstrip("\n") + "\n")
+
+
+def error_for_prompt(project: Project, unit_id: str, text: str) -> str:
+    """The error as a prompt shows it; the whole of it is kept beside."""
+    if not text:
+        return ""
+    full = write(project, unit_id, FULL_ERROR, text)
+    return last_error(text, str(full))
+
+
+def link_workspace(project: Project, unit_id: str, folder: Path) -> None:
+    """`active/<unit>/workspace` points to where the work is done."""
+    link = project.active(unit_id) / "workspace"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if link.is_symlink() and Path(os.readlink(link)) == folder:  # noqa: PTH115
+        return
+    fresh = link.with_name(".workspace.new")
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(folder)
+    fresh.replace(link)
+
+
+def archive(project: Project, unit_id: str, now: Instant) -> Path | None:
+    """Move the unit's folder to the archive by one rename; None when it has none."""
+    source = project.active(unit_id)
+    if not source.exists():
+        return None
+    target = project.archived(unit_id, now)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    number = 1
+    while target.exists():
+        number += 1
+        target = project.archived(unit_id, now).with_name(f"{project.archived(unit_id, now).name}.{number}")
+    source.rename(target)
+    return target

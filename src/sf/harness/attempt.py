@@ -1,0 +1,201 @@
+"""One run from claim to outcome: workspace, hooks, the work itself, a snapshot. It never changes a phase."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+import traceback
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from sf.domain import events
+from sf.domain import outcomes as o
+from sf.domain.excerpt import one_line
+from sf.domain.phases import WRITING
+from sf.domain.runs import AttemptState, Lease
+from sf.domain.units import Unit
+from sf.errors import Canceled, HookFailed, HookTimeout, LeaseLost, Paused, QuotaWait, SfError
+from sf.harness import artifacts, work
+from sf.harness.agent import Agent
+from sf.harness.desk import Desk
+from sf.harness.settle import Ending
+from sf.harness.workshop import Place
+
+Job = Callable[[Agent], Awaitable[o.AnyOutcome]]
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """How a run ended, and what it leaves for its settlement."""
+
+    outcome: o.AnyOutcome
+    ending: Ending
+
+
+async def attempt(desk: Desk, unit: Unit, lease: Lease, job: Job) -> Finished:
+    """Carry out one run. Whatever happens becomes an outcome; only a lost lease is raised."""
+    started_at = time.time_ns() // 1_000_000
+    progress = _Progress()
+    try:
+        async with _time_limit(desk, unit):
+            outcome = await _carry_out(desk, unit, lease, job, progress)
+    except asyncio.CancelledError:
+        outcome = _stopped(desk, lease)
+    except LeaseLost:
+        raise
+    except TimeoutError:
+        outcome = o.Failed("unit_timeout", f"{unit.phase} took longer than {_limit(desk, unit):g} s")
+    except SfError as error:
+        outcome = _from_error(error)
+    except Exception as error:  # the boundary of a run: recorded, converted, charged as a try
+        desk.log.error("run failed", unit_id=unit.id, unit_type=unit.type, error=traceback.format_exc())
+        outcome = o.Failed("internal", f"{type(error).__name__}: {error}")
+    tree = await _snapshot(desk, unit, lease, progress.place)
+    await _after_run(desk, unit, lease, progress)
+    _remember(desk, unit, outcome)
+    desk.tracer.span(
+        "run",
+        trace_id=lease.run_id,
+        started_at=started_at,
+        attrs={
+            "unit_id": unit.id,
+            "phase": unit.phase.value,
+            "outcome": type(outcome).__name__,
+            "tree": tree,
+        },
+        error=outcome.code if isinstance(outcome, o.Failed) else "",
+    )
+    return Finished(outcome, Ending(tree=tree, feedback_read=progress.feedback_read))
+
+
+class _Progress:
+    """How far a run came, for what must follow whichever way it ends."""
+
+    place: Place | None = None
+    hooks_ran = False
+    agent: Agent | None = None
+
+    @property
+    def feedback_read(self) -> str:
+        return self.agent.feedback_read if self.agent else ""
+
+
+async def _carry_out(desk: Desk, unit: Unit, lease: Lease, job: Job, progress: _Progress) -> o.AnyOutcome:
+    desk.announce(events.STATE_CHANGED, unit.id, state=AttemptState.PREPARING_WORKSPACE.value)
+    place = await desk.workshop.place(unit)
+    progress.place = place
+    if place.created:
+        desk.announce(events.WORKTREE_CREATE, unit.id, folder=str(place.folder))
+        await run_hook(desk, "after_create", unit, lease, place)
+    work.ensure_plan_file(desk, unit)
+    progress.hooks_ran = True
+    await run_hook(desk, "before_run", unit, lease, place)
+    progress.agent = Agent(desk, unit, lease, place)
+    return await job(progress.agent)
+
+
+async def run_hook(desk: Desk, kind: str, unit: Unit, lease: Lease, place: Place) -> None:
+    """Run one of the workspace hooks in the worktree."""
+    payload = {"unit": unit_payload(unit), "run_id": lease.run_id, "phase": unit.phase.value}
+    await desk.hooks.run(
+        kind,  # type: ignore[arg-type]
+        payload,
+        cwd=place.folder,
+        trace_id=lease.run_id,
+        variables=hook_variables(desk, unit, lease.run_id, str(place.folder)),
+    )
+
+
+def unit_payload(unit: Unit) -> dict[str, object]:
+    """A unit as hooks and gates are told of it."""
+    fields = ("id", "type", "title", "description", "priority", "metadata", "workflow", "parent_id")
+    return {name: getattr(unit, name) for name in fields}
+
+
+def hook_variables(desk: Desk, unit: Unit, run_id: str, workspace: str) -> dict[str, str]:
+    """The environment variables that hooks and gates get."""
+    return {
+        "SF_PROJECT_ROOT": str(desk.project.root),
+        "SF_HOME": str(desk.project.home),
+        "SF_UNIT_ID": unit.id,
+        "SF_UNIT_TYPE": unit.type,
+        "SF_RUN_ID": run_id,
+        "SF_PHASE": unit.phase.value,
+        "SF_ATTEMPT": str(unit.attempt),
+        "SF_WORKSPACE": workspace,
+        "SF_TRACE_FILE": str(desk.tracer.current_file()),
+    }
+
+
+def _limit(desk: Desk, unit: Unit) -> float:
+    return float(desk.config.harness.timeout(unit.phase))
+
+
+def _time_limit(desk: Desk, unit: Unit) -> asyncio.Timeout:
+    seconds = _limit(desk, unit)
+    return asyncio.timeout(seconds if seconds > 0 else None)
+
+
+def _stopped(desk: Desk, lease: Lease) -> o.AnyOutcome:
+    match desk.stops.get(lease.run_id):
+        case "cancel":
+            return o.CalledOff("canceled_by_operator")
+        case "pause":
+            return o.Interrupted("paused")
+        case _:
+            return o.Interrupted("shutdown")
+
+
+def _from_error(error: SfError) -> o.AnyOutcome:
+    if isinstance(error, QuotaWait):
+        return o.Waiting(error.seconds, error.message)
+    if isinstance(error, Paused):
+        return o.Interrupted("paused")
+    if isinstance(error, Canceled):
+        return o.CalledOff(error.code)
+    hint = f" ({error.hint})" if error.hint else ""
+    return o.Failed(error.code, error.message + hint)
+
+
+async def _snapshot(desk: Desk, unit: Unit, lease: Lease, place: Place | None) -> str | None:
+    """Keep the tree as the run left it, untracked files included, under `refs/sf/runs/`."""
+    if place is None or unit.phase not in WRITING:
+        return None
+    try:
+        tree = await place.worktree.snapshot()
+        tip = await place.worktree.head()
+        commit = await desk.workshop.owned.commit_tree(tree, [tip], f"sf: {unit.id} after run {lease.run_id}")
+        await desk.workshop.owned.set_ref(f"refs/sf/runs/{lease.run_id}", commit)
+    except SfError as error:
+        desk.log.warning("snapshot failed", unit_id=unit.id, unit_type=unit.type, error=error.line())
+        return None
+    return tree
+
+
+async def _after_run(desk: Desk, unit: Unit, lease: Lease, progress: _Progress) -> None:
+    """Always tried once before_run was; a failure is logged and changes nothing."""
+    if not progress.hooks_ran or progress.place is None:
+        return
+    with contextlib.suppress(HookFailed, HookTimeout):
+        await run_hook(desk, "after_run", unit, lease, progress.place)
+
+
+def _remember(desk: Desk, unit: Unit, outcome: o.AnyOutcome) -> None:
+    said = _said(outcome)
+    line = f"- run {unit.attempt}, {unit.phase}: {type(outcome).__name__}" + (f" — {said}" if said else "")
+    artifacts.append_line(desk.project, unit.id, artifacts.ATTEMPTS, line)
+
+
+def _said(outcome: o.AnyOutcome) -> str:
+    match outcome:
+        case o.Failed(code=code, message=message):
+            return one_line(f"{code}: {message}", 200)
+        case o.GateFailed(gate=gate):
+            return f"gate {gate}"
+        case o.ChangesWanted(findings=findings):
+            return one_line(findings, 200)
+        case o.Held(kind=kind):
+            return kind.value
+        case _:
+            return ""

@@ -1,0 +1,55 @@
+"""Everything that carrying out a run needs, handed down in one piece by the composition root."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from sf.config.schema import Config
+from sf.domain import events
+from sf.domain.clock import Clock
+from sf.harness.hooks import HookRunner
+from sf.harness.prompts import Prompts
+from sf.harness.rules import Rules
+from sf.harness.workshop import Workshop
+from sf.observe.bus import Bus
+from sf.observe.log import Log
+from sf.observe.trace import Tracer
+from sf.paths import Project
+from sf.policy.sandbox import Sandbox
+from sf.providers.catalog import Catalog
+from sf.store.database import Database
+
+Stop = Literal["pause", "cancel", "shutdown"]
+
+
+@dataclass
+class Desk:
+    """The services of one running autopilot. `config` and `rules` are replaced when the files change."""
+
+    project: Project
+    config: Config
+    rules: Rules
+    database: Database
+    bus: Bus
+    log: Log
+    tracer: Tracer
+    clock: Clock
+    prompts: Prompts
+    workshop: Workshop
+    catalog: Catalog
+    hooks: HookRunner
+    sandbox: Sandbox | None
+    gate_sandbox: Sandbox
+    environment: Mapping[str, str]
+    """What commands in the sandbox see."""
+    stops: dict[str, Stop] = field(default_factory=dict)
+    """Runs that have been told to stop, by run id."""
+    in_the_way: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """What stood in the way of a merge in the user's checkout, by unit id."""
+    pausing: Callable[[], bool] = lambda: False
+
+    def announce(self, name: str, unit_id: str = "", **data: object) -> None:
+        """Publish something that no transaction made true."""
+        self.bus.publish(events.Event(name, self.clock.now(), unit_id, dict(data)))

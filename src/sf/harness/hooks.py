@@ -1,0 +1,119 @@
+"""The operator's hooks: commands run at fixed points, each with its own time limit, killed as a group."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from sf.config.schema import Hooks
+from sf.domain.excerpt import head_and_tail
+from sf.errors import HookFailed, HookTimeout
+from sf.observe.log import Log
+from sf.observe.trace import Tracer
+from sf.policy import process
+
+HookType = Literal["before_run", "after_run", "after_create", "before_remove", "pre_dispatch", "post_unit"]
+
+DEFAULT_TIMEOUTS: dict[str, float] = {
+    "before_run": 120.0,
+    "after_run": 30.0,
+    "after_create": 120.0,
+    "before_remove": 30.0,
+    "pre_dispatch": 15.0,
+    "post_unit": 60.0,
+}
+
+
+class HookRunner:
+    """Runs hooks and says how they ended; what a failure means is the caller's to decide."""
+
+    def __init__(
+        self, root: Path, environment: Mapping[str, str], log: Log, tracer: Tracer, hooks: Hooks
+    ) -> None:
+        self._root = root
+        self._environment = environment
+        self._log = log
+        self._tracer = tracer
+        self.hooks = hooks
+
+    def commands(self, kind: HookType) -> tuple[str, ...]:
+        """What is configured for one kind of hook."""
+        configured = getattr(self.hooks, kind)
+        return configured if isinstance(configured, tuple) else (configured,) if configured else ()
+
+    async def run(
+        self,
+        kind: HookType,
+        payload: dict[str, Any],
+        *,
+        cwd: Path,
+        trace_id: str,
+        variables: Mapping[str, str],
+    ) -> None:
+        """Run every hook of a kind in order. Raises HookFailed or HookTimeout at the first that fails."""
+        for command in self.commands(kind):
+            await self._one(kind, command, payload, cwd, trace_id, variables)
+
+    async def _one(
+        self,
+        kind: HookType,
+        command: str,
+        payload: dict[str, Any],
+        cwd: Path,
+        trace_id: str,
+        variables: Mapping[str, str],
+    ) -> None:
+        allowed = float(self.hooks.timeouts.get(kind, DEFAULT_TIMEOUTS[kind]))
+        started_at = time.time_ns() // 1_000_000
+        done = await process.run(
+            self._argv(command),
+            cwd=cwd,
+            env={**self._environment, **variables},
+            stdin=msgspec.json.encode(payload) + b"\n",
+            timeout=allowed,
+            grace=1.0,
+            kill_after=1.0,
+        )
+        failed = "hook_timeout" if done.timed_out else "hook_failed" if done.exit_code != 0 else ""
+        self._tracer.span(
+            "hook",
+            trace_id=trace_id,
+            started_at=started_at,
+            attrs={"hook": kind, "command": command, "exit_code": done.exit_code},
+            error=failed,
+        )
+        output = head_and_tail(done.output.strip(), 2048, "(truncated)")
+        self._log.info(
+            f"hook {'failed' if failed else 'completed'}",
+            hook=kind,
+            command=command,
+            exit_code=done.exit_code,
+            unit_id=variables.get("SF_UNIT_ID"),
+            unit_type=variables.get("SF_UNIT_TYPE"),
+            output=output or None,
+        )
+        if done.timed_out:
+            raise HookTimeout(f"{kind} hook {command!r} took longer than {allowed:g} s and was killed")
+        if done.exit_code != 0:
+            raise HookFailed(f"{kind} hook {command!r} exited with {done.exit_code}: {output[:300]}")
+
+    def _argv(self, command: str) -> list[str]:
+        """The command's words; a relative script is looked for in the project, since hooks run elsewhere."""
+        words = shlex.split(command)
+        if words and "/" in words[0] and not words[0].startswith("/"):
+            words[0] = str(script_path(self._root, words[0]))
+        return words
+
+
+def script_path(root: Path, name: str) -> Path:
+    """A script named in the configuration: relative to the project, else to its .sf folder."""
+    given = Path(name)
+    if given.is_absolute():
+        return given
+    direct = root / given
+    return direct if direct.exists() else root / ".sf" / given

@@ -1,0 +1,131 @@
+"""What a move does to a unit and to those around it: container, siblings, dependents, blockers.
+
+Everything here runs inside the caller's transaction.
+"""
+
+from __future__ import annotations
+
+from sf.domain import events
+from sf.domain.clock import Instant
+from sf.domain.decide import Move, arrive, forward, reassess
+from sf.domain.phases import Phase
+from sf.domain.units import BLOCKER_EVENT, HoldKind, Status, Unit
+from sf.domain.workflows import Workflow
+from sf.harness.rules import Rules
+from sf.harness.transition import transition
+from sf.store import blockers, ledger, records, sessions, units
+from sf.store.tx import Tx
+
+
+def apply(
+    tx: Tx, unit: Unit, move: Move, workflow: Workflow, rules: Rules, now: Instant, *, by: str = "auto"
+) -> Unit:
+    """Write a move: counters, feedback, steps, status, hold; then what follows for the others."""
+    if move.raised is not None:
+        ledger.raise_counter(tx, unit, move.raised)
+    if move.feedback:
+        records.give_feedback(tx, unit.id, move.feedback, now)
+    moved = unit
+    for step in move.steps:
+        moved = transition(tx, moved, step.to, step.reason, workflow, now)
+    units.settle(
+        tx,
+        unit.id,
+        status=move.status,
+        due_at=Instant(now + move.delay_ms) if move.delay_ms is not None else None,
+        hold_kind=move.hold,
+        hold_detail=move.hold_detail,
+        verdict=move.verdict,
+        reassess_reason=move.reassess_reason,
+        replan=move.replan,
+        now=now,
+    )
+    blockers.resolve_unit(tx, unit.id, by, now)
+    if move.hold is not None:
+        hold(tx, units.get(tx, unit.id), move.hold, move.hold_detail, now)
+    if move.reassess_reason == "gate_exhausted":
+        tx.announce(events.Event(events.GATE_BLOCKED, now, unit.id, {"detail": move.feedback[:500]}))
+    settled = units.get(tx, unit.id)
+    if settled.terminal:
+        closed(tx, settled, rules, now)
+    elif settled.phase in (Phase.RESEARCH, Phase.PLAN) and settled.plan_version == 1:
+        units.free_lane(tx, settled)
+    return settled
+
+
+def hold(tx: Tx, unit: Unit, kind: HoldKind, detail: str, now: Instant) -> None:
+    """Park a unit with its reason, and put the blocker up that tells the operator."""
+    units.set_hold(tx, unit.id, kind, detail, now)
+    blocker_id = blockers.open_blocker(tx, unit.session_id, BLOCKER_EVENT[kind], unit.id, detail, now)
+    tx.announce(
+        events.Event(events.HELD, now, unit.id, {"kind": kind.value, "detail": detail, "blocker": blocker_id})
+    )
+
+
+def arrived(tx: Tx, unit_id: str, rules: Rules, now: Instant) -> None:
+    """Pass the phases that do not apply to a unit that is free to start."""
+    unit = units.get(tx, unit_id)
+    if unit.open_blockers or unit.terminal:
+        return
+    workflow = sessions.pinned(tx, unit.workflow_hash)
+    move = arrive(unit, workflow, rules.facts(tx, unit))
+    if move is not None:
+        apply(tx, unit, move, workflow, rules, now)
+
+
+def closed(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:
+    """A unit is terminal: free its lane, unblock what waits for it, and advance its container."""
+    units.archive(tx, unit.id, now)
+    units.free_lane(tx, unit)
+    verdict = unit.verdict or "canceled"
+    tx.announce(events.Event(events.UNIT_CLOSED, now, unit.id, {"verdict": verdict, "title": unit.title}))
+    blockers.resolve_unit(tx, unit.id, "auto", now)
+    for dependent in units.downstream(tx, unit.id):
+        units.unblock(tx, dependent.id, now)
+        if not unit.succeeded and not dependent.terminal:
+            told = f"{unit.id} ({unit.title}), which this work builds on, was abandoned: {unit.hold_detail}"
+            records.give_feedback(tx, dependent.id, told, now)
+        arrived(tx, dependent.id, rules, now)
+    if unit.parent_id is not None:
+        units.add_children(tx, unit.parent_id, -1, now)
+        _advance_container(tx, unit.parent_id, rules, now)
+
+
+def _advance_container(tx: Tx, container_id: str, rules: Rules, now: Instant) -> None:
+    container = units.get(tx, container_id)
+    if container.open_children or container.terminal or container.phase is not Phase.EXECUTE:
+        return
+    workflow = sessions.pinned(tx, container.workflow_hash)
+    lost = [
+        child
+        for child in units.children(tx, container_id)
+        if child.made_under == container.plan_version and not child.succeeded
+    ]
+    if lost:
+        names = ", ".join(f"{child.id} ({child.title}): {child.hold_detail}" for child in lost)
+        move = reassess("child_abandoned", feedback=f"abandoned: {names}")
+    else:
+        move = forward(container, workflow, rules.facts(tx, container), "children done")
+    apply(tx, container, move, workflow, rules, now)
+
+
+def supersede(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:
+    """Take an open unit of an earlier plan, and what is below it, out of the plan."""
+    cancel(tx, unit, "superseded by a new plan", rules, now)
+
+
+def cancel(tx: Tx, unit: Unit, reason: str, rules: Rules, now: Instant) -> list[str]:
+    """Call a unit and its open descendants off; the ids of those that are still running.
+
+    A running one only gets the mark: its own run ends it, so that nothing else enters its worktree before.
+    """
+    still_running = []
+    was_running = unit.status is Status.RUNNING
+    units.cancel(tx, unit.id, reason, now)
+    for child in units.children(tx, unit.id):
+        if not child.terminal:
+            still_running += cancel(tx, child, reason, rules, now)
+    if was_running:
+        return [*still_running, unit.id]
+    closed(tx, units.get(tx, unit.id), rules, now)
+    return still_running

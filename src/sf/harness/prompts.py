@@ -1,0 +1,104 @@
+"""Prompts: one file per phase, rendered strictly: an unknown variable in a template stops the start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import jinja2.meta
+import msgspec
+
+from sf.errors import InvalidPrompt, PromptFailed
+
+_FOLDER = Path(__file__).parent / "prompts"
+_DIVIDER = "=====\n"
+
+VARIABLES = frozenset(
+    {
+        "unit_id",
+        "unit_type",
+        "phase",
+        "attempt",
+        "session_id",
+        "issue",
+        "last_error",
+        "context",
+        "attempts",
+        "research",
+        "plan",
+        "gates",
+        "allowed_areas",
+        "forbidden_areas",
+        "folder",
+        "diff",
+        "summary",
+        "chunk",
+        "findings",
+        "reason",
+        "replans_left",
+    }
+)
+"""What every phase's template is given; names outside this set are errors."""
+
+_OTHER: dict[str, frozenset[str]] = {
+    "continuation.md": frozenset({"missing"}),
+    "compaction.md": frozenset({"prompt", "chapter", "diff"}),
+}
+
+
+class Prompt(msgspec.Struct, frozen=True):
+    """A rendered phase: the standing instructions, and the task itself."""
+
+    instructions: str
+    task: str
+
+
+class Prompts:
+    """The templates of one folder, all checked when it is opened."""
+
+    def __init__(self, folder: Path = _FOLDER) -> None:
+        self._environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(folder),
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+            autoescape=False,
+        )
+        for name in self._environment.list_templates(filter_func=lambda name: name.endswith(".md")):
+            self._check(name)
+
+    def _check(self, name: str) -> None:
+        loader = self._environment.loader
+        assert loader is not None
+        source = loader.get_source(self._environment, name)[0]
+        try:
+            used = jinja2.meta.find_undeclared_variables(self._environment.parse(source))
+        except jinja2.TemplateSyntaxError as error:
+            raise InvalidPrompt(f"prompt {name}: line {error.lineno}: {error.message}") from None
+        unknown = sorted(used - _OTHER.get(name, VARIABLES))
+        if unknown:
+            raise InvalidPrompt(f"prompt {name} names unknown variable(s): {', '.join(unknown)}")
+
+    def phase(self, name: str, variables: dict[str, Any]) -> Prompt:
+        """Render a phase's file. Every variable must be given."""
+        text = self._render(f"{name}.md", {**dict.fromkeys(VARIABLES), **variables})
+        instructions, divider, task = text.partition(_DIVIDER)
+        if not divider:
+            raise PromptFailed(f"prompt {name} has no line of equal signs")
+        return Prompt(instructions.strip(), task.strip())
+
+    def continuation(self, missing: str) -> str:
+        """The short guidance of a later turn; it never repeats the task."""
+        return self._render("continuation.md", {"missing": missing}).strip()
+
+    def compaction(self, *, prompt: str, chapter: str, diff: str) -> str:
+        """The first message of a fresh window."""
+        return self._render("compaction.md", {"prompt": prompt, "chapter": chapter, "diff": diff}).strip()
+
+    def _render(self, name: str, variables: dict[str, Any]) -> str:
+        try:
+            return self._environment.get_template(name).render(variables)
+        except jinja2.TemplateError as error:
+            raise PromptFailed(f"prompt {name}: {error}") from error

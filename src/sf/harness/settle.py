@@ -1,0 +1,111 @@
+"""The end of a run: its outcome becomes a move, and both are written in one transaction under the lease."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+import msgspec
+
+from sf.domain import events
+from sf.domain import outcomes as o
+from sf.domain.clock import Instant
+from sf.domain.decide import decide
+from sf.domain.phases import Phase
+from sf.domain.runs import AttemptState, Lease, RunOutcome, ending_of
+from sf.domain.units import Status, Unit
+from sf.harness import lifecycle, planting
+from sf.harness.rules import Rules
+from sf.store import ledger, records, runs, sessions, units
+from sf.store.tx import Tx
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """What a run leaves behind besides its outcome."""
+
+    tree: str | None = None
+    feedback_read: str = ""
+    """The id of the last feedback that the run was shown."""
+
+
+def settle(tx: Tx, lease: Lease, outcome: o.AnyOutcome, ending: Ending, rules: Rules, now: Instant) -> Unit:
+    """End the run and move its unit. Raises LeaseLost, writing nothing, when the claim has ended."""
+    units.require_lease(tx, lease)
+    unit = units.get(tx, lease.unit_id)
+    if unit.status is Status.CANCELED:
+        outcome = outcome if isinstance(outcome, o.CalledOff) else o.CalledOff("canceled_by_operator")
+    _finish(tx, lease, outcome, ending, now)
+    if unit.status is Status.CANCELED:
+        units.release_claim(tx, unit.id)
+        lifecycle.closed(tx, unit, rules, now)
+        return units.get(tx, unit.id)
+    if not isinstance(outcome, o.Failed | o.Interrupted | o.Waiting | o.Crashed):
+        records.mark_read(tx, unit.id, ending.feedback_read, lease.run_id)
+    workflow = sessions.pinned(tx, unit.workflow_hash)
+    gate = outcome.gate if isinstance(outcome, o.GateFailed) else ""
+    move = decide(
+        unit, outcome, ledger.counts(tx, unit, gate), rules.limits(workflow), workflow, rules.facts(tx, unit)
+    )
+    if isinstance(outcome, o.Planned):
+        units.set_plan(tx, unit.id, outcome.plan, now)
+        planting.plant_plan(tx, unit, outcome.plan, workflow, rules, now)
+    settled = lifecycle.apply(tx, unit, move, workflow, rules, now)
+    if unit.type == "milestone" and move.feedback and move.steps and move.steps[-1].to is Phase.EXECUTE:
+        planting.plant_fix(tx, settled, move.steps[-1].reason, move.feedback, workflow, rules, now)
+    return units.get(tx, unit.id)
+
+
+def _finish(tx: Tx, lease: Lease, outcome: o.AnyOutcome, ending: Ending, now: Instant) -> None:
+    result, state, code, detail = _recorded(outcome)
+    runs.finish(
+        tx,
+        lease.run_id,
+        outcome=result,
+        state=state,
+        now=now,
+        error_code=code,
+        detail=detail,
+        tree=ending.tree,
+    )
+    tx.announce(
+        events.Event(
+            events.RUN_ENDED,
+            now,
+            lease.unit_id,
+            {"run_id": lease.run_id, "outcome": result.value, "error_code": code, "detail": detail[:500]},
+        )
+    )
+
+
+def _recorded(outcome: o.AnyOutcome) -> tuple[RunOutcome, AttemptState, str | None, str]:
+    success = (RunOutcome.SUCCESS, AttemptState.SUCCEEDED)
+    match outcome:
+        case o.Done(note=note):
+            return *success, None, note
+        case o.Planned(plan=plan):
+            return *success, None, plan.goal
+        case o.Reassessed(verdict=verdict, text=text):
+            return *success, None, f"{verdict}: {text}"
+        case o.AskedHuman(question=question):
+            return *success, "question", question
+        case o.GaveUp(reason=reason):
+            return RunOutcome.FAILURE, AttemptState.FAILED, "giving_up", reason
+        case o.GateFailed(gate=gate, code=code, output=output):
+            return RunOutcome.FAILURE, AttemptState.FAILED, code, f"{gate}: {output}"
+        case o.ChangesWanted(findings=findings):
+            return *success, "changes_wanted", findings
+        case o.Conflict(detail=detail):
+            return RunOutcome.FAILURE, AttemptState.FAILED, "merge_conflict", detail
+        case o.Failed(code=code, message=message):
+            return *ending_of(code), code, message
+        case o.Interrupted(code=code):
+            return RunOutcome.INTERRUPTED, AttemptState.FAILED, code, ""
+        case o.Crashed():
+            return RunOutcome.INTERRUPTED, AttemptState.FAILED, "resumed_after_crash", ""
+        case o.Waiting(message=message):
+            return RunOutcome.INTERRUPTED, AttemptState.FAILED, "rate_limited", message
+        case o.CalledOff(code=code):
+            return RunOutcome.CANCELED, AttemptState.CANCELED, code, ""
+        case o.Held(kind=kind, detail=detail):
+            return RunOutcome.FAILURE, AttemptState.FAILED, kind.value, detail
+        case _:
+            assert_never(outcome)

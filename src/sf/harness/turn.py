@@ -1,0 +1,249 @@
+"""The turn loop: one model request, then the tool calls that it asked for, until the agent ends.
+
+The loop decides nothing about phases. It returns how the conversation ended; gates and rules do the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from sf.domain import markers
+from sf.domain.budget import Budget
+from sf.domain.dialogue import Conversation, Prompting, Reply
+from sf.domain.excerpt import one_line
+from sf.domain.runs import TurnKind
+from sf.errors import BudgetExhausted, InputRequired, NoProduct, QuotaWait, Stalled, Transient, TurnTimeout
+from sf.harness.calls import Caller
+from sf.harness.prompts import Prompt, Prompts
+from sf.store.runs import TurnRecord
+
+NON_INTERACTIVE = "This is a non-interactive session. Operator input is unavailable."
+_RETRIES_IN_PLACE = 3
+_LONGEST_WAIT_IN_PLACE = 30.0
+_CHAPTER_LINES = 60
+
+
+class Recorder(Protocol):
+    """Where the loop writes, and where it hears whether it may go on."""
+
+    async def turn(self, record: TurnRecord) -> None:
+        """Persist a turn."""
+        ...
+
+    async def wanted(self) -> Literal["go", "pause", "cancel"]:
+        """Whether the unit still wants this run."""
+        ...
+
+    def requested(self, started_at: int, model: str, reply: Reply | None, error: str) -> None:
+        """Trace a model request."""
+        ...
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """The limits of one conversation, in seconds and turns."""
+
+    max_turns: int
+    turn_timeout: float
+    stall_timeout: float
+    max_output_tokens: int
+    input_required: Literal["soft", "hard"] = "soft"
+    backoff: float = 1.0
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """How a conversation ended: with a submission, or with words and the marker the agent gave them."""
+
+    how: Literal["submitted", "complete", "blocked", "giving_up", "turns_spent", "paused", "canceled"]
+    text: str = ""
+    submission: Any = None
+
+
+Missing = Callable[[str], Awaitable[str]]
+"""What the phase's product still lacks, given the last reply's text; empty when it is there."""
+
+
+class Dialogue:
+    """One conversation of an attempt, from the first prompt to its end."""
+
+    def __init__(
+        self,
+        *,
+        conversation: Conversation,
+        model: str,
+        prompt: Prompt,
+        prompts: Prompts,
+        caller: Caller,
+        recorder: Recorder,
+        pace: Pace,
+        budget: Budget,
+        thinking: bool,
+        missing: Missing,
+        diff: Callable[[], Awaitable[str]],
+        first_turn: int = 1,
+    ) -> None:
+        self._conversation = conversation
+        self._model = model
+        self._prompt = prompt
+        self._prompts = prompts
+        self._caller = caller
+        self._recorder = recorder
+        self._pace = pace
+        self._budget = budget
+        self._missing = missing
+        self._diff = diff
+        self._chapter: list[str] = []
+        self._nudged = False
+        self.turn = first_turn - 1
+        self._prompting = Prompting(
+            instructions=prompt.instructions,
+            tools=caller.toolbox.specs(),
+            thinking=thinking,
+            max_output_tokens=pace.max_output_tokens,
+            timeout=pace.turn_timeout,
+        )
+
+    async def run(self) -> Ended:
+        """Turns until the agent ends, is stopped, or has used up what it may."""
+        self._conversation.say(self._prompt.task)
+        for number in range(1, self._pace.max_turns + 1):
+            kind = TurnKind.FIRST if number == 1 else TurnKind.CONTINUATION
+            ended = await self._turn(kind)
+            if ended is not None:
+                return ended
+        return Ended("turns_spent")
+
+    async def _turn(self, kind: TurnKind) -> Ended | None:
+        self.turn += 1
+        reply = await self._reply()
+        results, submission = await self._caller.answer(reply.calls)
+        if results:
+            self._conversation.answer(results)
+        self._budget = self._budget.after(reply.usage)
+        await self._recorder.turn(self._record(kind, reply))
+        self._note(reply)
+        if submission is not None:
+            return Ended("submitted", reply.text, submission)
+        await self._keep_within_budget()
+        wanted = await self._recorder.wanted()
+        if wanted != "go":
+            return Ended("paused" if wanted == "pause" else "canceled")
+        return None if reply.calls else await self._without_calls(reply)
+
+    async def _without_calls(self, reply: Reply) -> Ended | None:
+        """A reply that asked for no tool: an end, or one continuation that says what is missing."""
+        marker = markers.parse(reply.text)
+        text = markers.without(reply.text)
+        if marker in ("blocked", "giving_up"):
+            return Ended(marker, text)
+        missing = await self._missing(text)
+        if marker == "complete" and not missing:
+            return Ended("complete", text)
+        if marker is None and text.rstrip().endswith("?"):
+            return self._asked(text)
+        if self._nudged:
+            if missing:
+                raise NoProduct(missing)
+            return Ended("complete", text)
+        self._nudged = True
+        self._conversation.say(self._prompts.continuation(missing))
+        return None
+
+    def _asked(self, text: str) -> Ended | None:
+        if self._pace.input_required == "hard":
+            raise InputRequired(f"the agent asked: {one_line(text, 300)}")
+        if self._nudged:
+            return Ended("blocked", text)
+        self._nudged = True
+        self._conversation.say(NON_INTERACTIVE)
+        return None
+
+    async def _reply(self) -> Reply:
+        """One reply; what is worth retrying in place is retried a few times."""
+        for number in range(1, _RETRIES_IN_PLACE + 2):
+            started_at = time.time_ns() // 1_000_000
+            try:
+                reply = await self._guarded_request()
+            except (Transient, QuotaWait) as error:
+                self._recorder.requested(started_at, self._model, None, error.code)
+                wait = _wait_in_place(error, number, self._pace.backoff)
+                if wait is None:
+                    raise
+                await asyncio.sleep(wait)
+                continue
+            self._recorder.requested(started_at, self._model, reply, "")
+            return reply
+        raise AssertionError("the last try returns or raises")
+
+    async def _guarded_request(self) -> Reply:
+        """A request under the turn's and the stall clock; the stall clock is fed by stream events."""
+        last_event = started = time.monotonic()
+
+        def beat() -> None:
+            nonlocal last_event
+            last_event = time.monotonic()
+
+        request = asyncio.ensure_future(self._conversation.request(self._prompting, beat))
+        try:
+            while not request.done():
+                now = time.monotonic()
+                stalls_at = last_event + self._pace.stall_timeout
+                ends_at = started + self._pace.turn_timeout
+                if now >= ends_at:
+                    raise TurnTimeout(
+                        f"no complete answer from {self._model} in {self._pace.turn_timeout:g} s"
+                    )
+                if now >= stalls_at:
+                    raise Stalled(f"nothing heard from {self._model} for {self._pace.stall_timeout:g} s")
+                await asyncio.wait([request], timeout=min(stalls_at, ends_at) - now)
+            return request.result()
+        finally:
+            if not request.done():
+                request.cancel()
+                await asyncio.gather(request, return_exceptions=True)
+
+    async def _keep_within_budget(self) -> None:
+        if self._budget.at_hard_limit():
+            raise BudgetExhausted(
+                f"{self._budget.used_tokens} of {self._budget.max_tokens} tokens of context are used"
+            )
+        if self._budget.should_compact():
+            fresh = self._prompts.compaction(
+                prompt=self._prompt.task, chapter="\n".join(self._chapter), diff=await self._diff()
+            )
+            self._conversation.restart(fresh)
+            self._budget = self._budget.emptied()
+
+    def _record(self, kind: TurnKind, reply: Reply) -> TurnRecord:
+        return TurnRecord(
+            turn=self.turn,
+            kind=kind,
+            model=self._model,
+            marker=markers.parse(reply.text),
+            tool_calls=len(reply.calls),
+            usage=reply.usage,
+            budget=self._budget,
+            messages=tuple(self._conversation.take_new_messages()),
+        )
+
+    def _note(self, reply: Reply) -> None:
+        """The running chapter: what a fresh window must know of the turns it does not contain."""
+        called = ", ".join(call.name for call in reply.calls)
+        words = one_line(reply.text, 200)
+        line = f"- {words}" + (f" [{called}]" if called and words else called)
+        if words or called:
+            self._chapter.append(line)
+            del self._chapter[:-_CHAPTER_LINES]
+
+
+def _wait_in_place(error: Transient | QuotaWait, number: int, backoff: float) -> float | None:
+    """How long to wait before asking again in the same turn; None when the run must end instead."""
+    if number > _RETRIES_IN_PLACE:
+        return None
+    if isinstance(error, QuotaWait):
+        return error.seconds if error.seconds <= _LONGEST_WAIT_IN_PLACE else None
+    return float(error.retry_after if error.retry_after is not None else backoff * 2 ** (number - 1))

@@ -1,0 +1,220 @@
+"""What an agent does in each of its phases, and the outcome that it leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from sf.domain import outcomes as o
+from sf.domain import plans
+from sf.domain.phases import Phase
+from sf.domain.plans import Plan
+from sf.domain.units import Unit
+from sf.errors import BadUsage, InvalidPlan, NoProduct, OutsideAreas
+from sf.harness import artifacts
+from sf.harness.agent import Agent, is_test_file, must_submit, nothing_missing
+from sf.harness.desk import Desk
+from sf.harness.turn import Ended
+from sf.policy import areas
+from sf.routing import route
+from sf.store import ledger, records, sessions
+from sf.tools.submissions import MilestonePlan, Reassessment, SlicePlan, Submit, TaskPlan
+from sf.tools.toolbox import for_phase
+from sf.workspaces.changes import FileChange
+
+Work = Callable[[Agent], Awaitable[o.AnyOutcome]]
+
+_PLAN_FORMS: dict[str, type[Any]] = {"milestone": MilestonePlan, "slice": SlicePlan, "task": TaskPlan}
+
+
+async def research(agent: Agent) -> o.AnyOutcome:
+    """Map the problem; the last reply is research.md."""
+    ended = await agent.converse("research", for_phase(Phase.RESEARCH), nothing_missing)
+    if ended.how == "complete":
+        artifacts.write(agent.desk.project, agent.unit.id, artifacts.RESEARCH, ended.text + "\n")
+    return _common(ended, "researched")
+
+
+async def plan(agent: Agent) -> o.AnyOutcome:
+    """Have a plan submitted, checked, and written as plan.md."""
+    unit, desk = agent.unit, agent.desk
+    inherited = msgspec.convert(unit.plan, Plan) if unit.plan and unit.type == "task" else None
+
+    def check(form: Any) -> None:
+        plans.check(form.plan(), unit.type, desk.rules.max_children, inherited)
+
+    submit = Submit("submit_plan", "Hand in the plan.", _PLAN_FORMS[unit.type], check)
+    ended = await agent.converse("plan", for_phase(Phase.PLAN, submit), must_submit("submit_plan"))
+    if ended.how != "submitted":
+        return _common(ended, "")
+    accepted = plans.narrowed(ended.submission.plan(), inherited)
+    write_plan(desk, unit, accepted, route(desk.config, Phase.PLAN).model)
+    return o.Planned(accepted)
+
+
+def write_plan(desk: Desk, unit: Unit, accepted: Plan, written_by: str) -> None:
+    """Render plan.md and read it back: what does not parse must not leave the phase."""
+    text = plans.render(
+        accepted,
+        unit_id=unit.id,
+        created_at=desk.clock.now(),
+        written_by=written_by,
+        plan_version=unit.plan_version,
+    )
+    plans.parse(text)
+    artifacts.write(desk.project, unit.id, artifacts.PLAN, text)
+
+
+def ensure_plan_file(desk: Desk, unit: Unit) -> None:
+    """A task that came with its plan gets its plan.md before its first run."""
+    if unit.plan and not artifacts.read(desk.project, unit.id, artifacts.PLAN):
+        try:
+            write_plan(desk, unit, msgspec.convert(unit.plan, Plan), f"plan of {unit.parent_id}")
+        except InvalidPlan as error:
+            raise NoProduct(error.message) from error
+
+
+async def write_code(agent: Agent) -> o.AnyOutcome:
+    """Execute and tdd: let the agent change the tree, then judge the result and not the request."""
+    unit = agent.unit
+    start = await agent.place.worktree.snapshot()
+    missing = _missing_tests(agent) if unit.phase is Phase.TDD else _missing_change(agent, start)
+    ended = await agent.converse(unit.phase.value, for_phase(unit.phase), missing)
+    await _refuse_outside_areas(agent, start)
+    if ended.how in ("complete", "turns_spent"):
+        left = await missing(ended.text)
+        if left:
+            raise NoProduct(left)
+        await _record_claim(agent, ended.text)
+        return o.Done("turns spent; the gates decide" if ended.how == "turns_spent" else "done")
+    return _common(ended, "")
+
+
+def _missing_change(agent: Agent, start: str) -> Callable[[str], Awaitable[str]]:
+    """A task must have changed something in all; a container that came back, in this very run."""
+    since = start if agent.unit.type != "task" else agent.place.base
+
+    async def missing(text: str) -> str:
+        changes = await agent.place.worktree.changes(since)
+        if not changes:
+            return "no file of the worktree has changed."
+        if agent.unit.merge_parent:
+            return await _conflict_left(agent)
+        return ""
+
+    return missing
+
+
+async def _conflict_left(agent: Agent) -> str:
+    diff = await agent.place.worktree.diff(str(agent.unit.merge_parent))
+    marked = any(line.startswith(("+<<<<<<< ", "+>>>>>>> ")) for line in diff.splitlines())
+    return "conflict markers (<<<<<<<, >>>>>>>) are still in the files." if marked else ""
+
+
+def _missing_tests(agent: Agent) -> Callable[[str], Awaitable[str]]:
+    async def missing(text: str) -> str:
+        changes = await agent.place.worktree.changes(agent.place.base)
+        return "" if any(is_test_file(change.path) for change in changes) else "no test file was written."
+
+    return missing
+
+
+async def _refuse_outside_areas(agent: Agent, start: str) -> None:
+    """Judge everything that this run changed; what the plan does not allow is taken back and named."""
+    worktree = agent.place.worktree
+    changed = await worktree.changes(start)
+    allowed, forbidden = agent.areas()
+    if agent.unit.merge_parent:
+        allowed = ()  # resolving a conflict may touch whatever the other side changed
+    found = areas.violations(
+        [_as_change(change) for change in changed],
+        allowed=allowed,
+        forbidden=forbidden,
+        protected=areas.PROTECTED,
+    )
+    if not found:
+        return
+    await worktree.restore_paths([item.path for item in found], start)
+    named = "; ".join(f"{item.path}: {item.reason}" for item in found)
+    raise OutsideAreas(f"changes outside the plan's areas were taken back: {named}")
+
+
+def _as_change(change: FileChange) -> areas.Change:
+    return areas.Change(
+        path=change.path, status=change.status, old_mode=change.old_mode, new_mode=change.new_mode
+    )
+
+
+async def _record_claim(agent: Agent, text: str) -> None:
+    now = agent.desk.clock.now()
+    unit, lease = agent.unit, agent.lease
+    if text:
+        await agent.desk.database.write(
+            lambda tx: records.add_evidence(tx, unit.id, lease.run_id, "claim", text[:2000], now)
+        )
+
+
+async def reassess(agent: Agent) -> o.AnyOutcome:
+    """Have it decided what becomes of a stuck unit."""
+    desk, unit = agent.desk, agent.unit
+    counts = ledger.counts(desk.database.read, unit)
+    workflow = sessions.pinned(desk.database.read, unit.workflow_hash)
+    left = max(0, desk.rules.limits(workflow).max_reassess - counts.replans)
+
+    def check(form: Reassessment) -> None:
+        if form.outcome == "replan" and left == 0:
+            raise BadUsage("it was re-planned as often as allowed; only abandon or escalate are left")
+        if form.outcome == "escalate" and not form.questions:
+            raise BadUsage("escalate needs at least one concrete question")
+
+    submit = Submit("submit_reassessment", "Hand in your decision.", Reassessment, check)
+    ended = await agent.converse(
+        "reassess",
+        for_phase(Phase.REASSESS, submit),
+        must_submit("submit_reassessment"),
+        reason=unit.reassess_reason or "",
+        replans_left=left,
+        diff=await agent.short_diff(),
+    )
+    if ended.how != "submitted":
+        return _common(ended, "")
+    form: Reassessment = ended.submission
+    return _decided(desk, unit, form)
+
+
+def _decided(desk: Desk, unit: Unit, form: Reassessment) -> o.Reassessed:
+    text = form.explanation
+    if form.outcome == "abandon":
+        artifacts.write(desk.project, unit.id, artifacts.DECISION, f"# Abandoned\n\n{text}\n")
+    if form.outcome == "escalate":
+        text = f"{text}\n" + "\n".join(f"- {question}" for question in form.questions)
+        artifacts.write(desk.project, unit.id, artifacts.QUESTION, f"# Questions\n\n{text}\n")
+    return o.Reassessed(form.outcome, text)
+
+
+def _common(ended: Ended, note: str) -> o.AnyOutcome:
+    """The outcomes that every conversation can end in."""
+    match ended.how:
+        case "complete" | "submitted":
+            return o.Done(note)
+        case "blocked":
+            return o.AskedHuman(ended.text or "the agent gave no question")
+        case "giving_up":
+            return o.GaveUp(ended.text or "the agent gave no reason")
+        case "turns_spent":
+            raise NoProduct("the agent used up its turns without a result")
+        case "paused":
+            return o.Interrupted("paused")
+        case "canceled":
+            return o.CalledOff("canceled_by_operator")
+
+
+BY_PHASE: dict[Phase, Work] = {
+    Phase.RESEARCH: research,
+    Phase.PLAN: plan,
+    Phase.EXECUTE: write_code,
+    Phase.TDD: write_code,
+    Phase.REASSESS: reassess,
+}

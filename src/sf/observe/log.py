@@ -1,0 +1,85 @@
+"""The structured log: one line an entry, `key=value`, rotated by size."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+Level = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
+_LIMIT = 2048
+
+
+class Log:
+    """Writes to a file; to stderr only when asked. A sink that fails never stops the work."""
+
+    def __init__(
+        self, path: Path | None, *, max_size: int = 10 * 1024 * 1024, max_files: int = 5, stderr: bool = False
+    ) -> None:
+        self._path = path
+        self._max_size = max_size
+        self._max_files = max_files
+        self._stderr = stderr
+        self._lock = threading.Lock()
+        self.sink_failures = 0
+
+    def info(self, message: str, **fields: Any) -> None:
+        """Something happened."""
+        self.write("INFO", message, fields)
+
+    def warning(self, message: str, **fields: Any) -> None:
+        """Something an operator should know."""
+        self.write("WARNING", message, fields)
+
+    def error(self, message: str, **fields: Any) -> None:
+        """Something failed."""
+        self.write("ERROR", message, fields)
+
+    def write(self, level: Level, message: str, fields: dict[str, Any]) -> None:
+        """Write one line."""
+        stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+        line = f"{stamp} {level} {_one_line(message)}"
+        for key, value in fields.items():
+            if value is not None:
+                line += f" {key}={_quoted(value)}"
+        with self._lock:
+            self._emit(line + "\n")
+
+    def _emit(self, line: str) -> None:
+        if self._stderr:
+            sys.stderr.write(line)
+        if self._path is None:
+            return
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            if self._path.exists() and self._path.stat().st_size + len(line) > self._max_size:
+                self._rotate(self._path)
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(line)
+        except OSError:
+            self.sink_failures += 1
+
+    def _rotate(self, path: Path) -> None:
+        for number in range(self._max_files - 1, 0, -1):
+            older = path.with_name(f"{path.name}.{number}")
+            newer = path.with_name(f"{path.name}.{number - 1}") if number > 1 else path
+            with contextlib.suppress(FileNotFoundError):
+                os.replace(newer, older)  # noqa: PTH105
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+
+
+def _quoted(value: Any) -> str:
+    text = str(value)
+    if len(text.encode()) > _LIMIT:
+        text = text.encode()[:_LIMIT].decode(errors="ignore") + " (truncated)"
+    text = _one_line(text)
+    if not text or any(character in text for character in ' "='):
+        return '"' + text.replace('"', '\\"') + '"'
+    return text

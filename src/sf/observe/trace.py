@@ -1,0 +1,130 @@
+"""The trace: one span a line, a file a day, a `_meta` line first. Written behind the work, never dropped."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from sf import __version__
+from sf.domain.clock import rfc3339
+from sf.domain.ids import ulid
+
+SCHEMA_VERSION = 1
+Operation = Literal["tool_call", "phase_transition", "model_request", "hook", "gate", "run"]
+
+
+class Span(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that took time."""
+
+    trace_id: str
+    span_id: str
+    operation: Operation
+    started_at: int
+    duration_ms: int
+    parent_span_id: str = ""
+    attrs: dict[str, Any] = {}
+    error: str = ""
+
+
+class Tracer:
+    """A bounded buffer and a thread that writes it out; when the buffer is full, callers wait."""
+
+    def __init__(self, folder: Path, *, buffer: int = 10_000, today: Callable[[], str] | None = None) -> None:
+        self._folder = folder
+        self._today = today or (lambda: datetime.now().astimezone().strftime("%Y-%m-%d"))
+        self._queue: queue.Queue[Span | None] = queue.Queue(buffer)
+        self._thread = threading.Thread(target=self._serve, name="sf-trace", daemon=True)
+        self._thread.start()
+        self.write_failures = 0
+
+    def emit(self, span: Span) -> None:
+        """Hand a span over; blocks briefly rather than lose one."""
+        self._queue.put(span)
+
+    def span(
+        self,
+        operation: Operation,
+        *,
+        trace_id: str,
+        started_at: int,
+        attrs: dict[str, Any],
+        error: str = "",
+        parent: str = "",
+        span_id: str = "",
+    ) -> None:
+        """Emit a span that ends now."""
+        now = time.time_ns() // 1_000_000
+        self.emit(
+            Span(trace_id, span_id or ulid(), operation, started_at, now - started_at, parent, attrs, error)
+        )
+
+    def current_file(self) -> Path:
+        """Today's file."""
+        return self._folder / f"trace-{self._today()}.jsonl"
+
+    def close(self) -> None:
+        """Write out what is buffered."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _serve(self) -> None:
+        while (span := self._queue.get()) is not None:
+            batch = [span]
+            stop = False
+            while not self._queue.empty() and len(batch) < 500:
+                following = self._queue.get()
+                if following is None:
+                    stop = True
+                    break
+                batch.append(following)
+            self._write(batch)
+            if stop:
+                return
+
+    def _write(self, batch: list[Span]) -> None:
+        file = self.current_file()
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with file.open("ab") as out:
+                if out.tell() == 0:
+                    out.write(msgspec.json.encode(_meta()) + b"\n")
+                out.write(b"".join(msgspec.json.encode(span) + b"\n" for span in batch))
+        except OSError:
+            self.write_failures += len(batch)
+
+
+def _meta() -> dict[str, Any]:
+    return {
+        "_meta": True,
+        "trace_schema_version": SCHEMA_VERSION,
+        "sf_version": __version__,
+        "created_at": rfc3339(time.time_ns() // 1_000_000),
+    }
+
+
+def read(file: Path) -> list[dict[str, Any]]:
+    """The spans of a file; a torn last line is left out. Raises ValueError for an unknown version."""
+    lines = file.read_bytes().split(b"\n")
+    spans: list[dict[str, Any]] = []
+    for number, line in enumerate(lines):
+        if not line:
+            continue
+        try:
+            record = msgspec.json.decode(line)
+        except msgspec.DecodeError:
+            if number >= len(lines) - 2:
+                break
+            raise
+        if record.get("_meta"):
+            if record.get("trace_schema_version") != SCHEMA_VERSION:
+                raise ValueError(f"{file}: trace schema {record.get('trace_schema_version')} is not known")
+            continue
+        spans.append(record)
+    return spans

@@ -1,0 +1,1 @@
+"""Models: hosted ones over the providers' wire formats, and the scripted one."""

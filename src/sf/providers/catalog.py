@@ -1,0 +1,78 @@
+"""Models by name: `provider:model`, opened once and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from sf.domain.dialogue import Conversation
+from sf.errors import ModelUnavailable
+from sf.providers import playbooks
+from sf.providers.scripted import Cue, ScriptedModel
+
+if TYPE_CHECKING:
+    from sf.providers.hosted import HostedConversation, HostedModel
+
+
+class Model(Protocol):
+    """Something that conversations can be started with."""
+
+    def start(self, cue: Cue) -> Conversation:
+        """A fresh conversation."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of connections."""
+        ...
+
+
+class _Hosted:
+    """A hosted model, for which the cue means nothing."""
+
+    def __init__(self, model: HostedModel) -> None:
+        self._model = model
+
+    def start(self, cue: Cue) -> HostedConversation:
+        return self._model.start()
+
+    async def aclose(self) -> None:
+        await self._model.aclose()
+
+
+Opener = Callable[[str, str], "HostedModel"]
+"""(provider, model) -> an open hosted model, with key, address and price already found."""
+
+
+class Catalog:
+    """Opens models on first use."""
+
+    def __init__(self, playbook_folder: Path, open_hosted: Opener) -> None:
+        self._playbooks = playbook_folder
+        self._open_hosted = open_hosted
+        self._models: dict[str, Model] = {}
+
+    def start(self, name: str, cue: Cue) -> Conversation:
+        """A conversation with the named model."""
+        if name not in self._models:
+            self._models[name] = self._open(name)
+        return self._models[name].start(cue)
+
+    def _open(self, name: str) -> Model:
+        provider, _, model = name.partition(":")
+        if provider == "script":
+            return ScriptedModel(_playbook(self._playbooks, model))
+        return _Hosted(self._open_hosted(provider, model))
+
+    async def aclose(self) -> None:
+        """Close every model that was opened."""
+        for model in self._models.values():
+            await model.aclose()
+        self._models.clear()
+
+
+def _playbook(folder: Path, name: str) -> playbooks.Playbook:
+    path = Path(name) if name.endswith(".toml") else folder / f"{name}.toml"
+    if not path.exists():
+        raise ModelUnavailable(f"there is no playbook {path}", hint='name one as "script:<file>.toml"')
+    return playbooks.load(path)

@@ -1,0 +1,1 @@
+"""What proves or refuses work: gates, and the review in three passes."""

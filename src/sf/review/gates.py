@@ -1,0 +1,174 @@
+"""Gates: scripts that prove or refuse exactly one tree. Their exit code is the only thing believed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from sf.domain import events
+from sf.domain import outcomes as o
+from sf.domain.decide import Counter
+from sf.domain.excerpt import head_and_tail
+from sf.errors import InvalidConfig
+from sf.harness.agent import Agent
+from sf.harness.attempt import hook_variables
+from sf.harness.desk import Desk
+from sf.harness.hooks import script_path
+from sf.harness.results import unit_result
+from sf.policy.sandbox import clean_env
+from sf.store import ledger, records, sessions, units
+from sf.store.records import GateRecord
+from sf.store.tx import Tx
+
+_TIMEOUT = 300.0
+_KILL_AFTER = 10.0
+
+
+def gate_name(script: str) -> str:
+    """A gate's name: its script's file name without the extension."""
+    return Path(script).stem
+
+
+def problems(root: Path, scripts: Sequence[str]) -> list[str]:
+    """What is wrong with configured gates: missing, or without the run bit."""
+    found = []
+    for script in dict.fromkeys(scripts):
+        path = script_path(root, script)
+        if not path.is_file():
+            found.append(f"gate {script}: there is no such file ({path})")
+        elif not os.access(path, os.X_OK):
+            found.append(f"gate {script}: has no run bit (chmod +x {path})")
+    return found
+
+
+def require_runnable(root: Path, scripts: Sequence[str]) -> None:
+    """Raise InvalidConfig when a gate could not be run."""
+    found = problems(root, scripts)
+    if found:
+        raise InvalidConfig(f"{len(found)} gate(s) cannot be run", problems=tuple(found))
+
+
+async def verify(agent: Agent) -> o.AnyOutcome:
+    """Run the unit's gates on its worktree as it is now."""
+    tree = await agent.place.worktree.snapshot()
+    return await prove(agent, agent.desk.rules.gates(agent.unit), tree, agent.place.folder)
+
+
+async def prove(agent: Agent, scripts: Sequence[str], tree: str, folder: Path) -> o.AnyOutcome:
+    """Run gates in order on a tree laid out in a folder; stop at the first that refuses it."""
+    require_runnable(agent.desk.project.root, scripts)
+    for script in scripts:
+        record, outcome = await _run(agent, script, tree, folder)
+        await _keep(agent, record)
+        if outcome is not None:
+            return outcome
+    return o.Done("gates passed: " + ", ".join(gate_name(script) for script in scripts))
+
+
+async def _run(agent: Agent, script: str, tree: str, folder: Path) -> tuple[GateRecord, o.GateFailed | None]:
+    desk, unit = agent.desk, agent.unit
+    name = gate_name(script)
+    retry = ledger.count(desk.database.read, unit, Counter("gate", name))
+    limit = _retries(desk, agent, name)
+    path = script_path(desk.project.root, script)
+    started_at = time.time_ns() // 1_000_000
+    done = await desk.gate_sandbox.run(
+        [str(path)],
+        workspace=folder,
+        readable=[path.parent, *(Path(item).expanduser() for item in desk.config.sandbox.readable)],
+        env=clean_env(
+            desk.environment,
+            {
+                **hook_variables(desk, unit, agent.lease.run_id, str(folder)),
+                "SF_GATE_NAME": name,
+                "SF_GATE_RETRY": str(retry),
+            },
+        ),
+        stdin=msgspec.json.encode(unit_result(desk, unit, verdict="pending")) + b"\n",
+        timeout=float(desk.config.harness.gates.timeouts.get(name, _TIMEOUT)),
+        grace=desk.config.harness.tool_abort_grace,
+        kill_after=_KILL_AFTER,
+    )
+    code = None if done.timed_out else done.exit_code
+    passed = code in (0, 3)
+    record = GateRecord(
+        gate=name,
+        passed=passed,
+        exit_code=code,
+        retry=retry,
+        max_retries=limit,
+        tree=tree,
+        output=done.output,
+        duration_ms=done.duration_ms,
+    )
+    _trace(agent, record, started_at)
+    if passed:
+        return record, None
+    text = "timed out" if done.timed_out else head_and_tail(done.output, 8192, "... [truncated] ...")
+    return record, o.GateFailed(
+        gate=name,
+        output=f"exit code {code}\n{text}",
+        limit=limit,
+        final=code == 2,
+        code="gate_timeout" if done.timed_out else "gate_failed",
+    )
+
+
+def _retries(desk: Desk, agent: Agent, name: str) -> int:
+    own = desk.config.harness.gates.max_retries.get(name)
+    if own is not None:
+        return own
+    return sessions.pinned(desk.database.read, agent.unit.workflow_hash).max_retries
+
+
+async def _keep(agent: Agent, record: GateRecord) -> None:
+    desk, unit, lease = agent.desk, agent.unit, agent.lease
+    now = desk.clock.now()
+
+    def write(tx: Tx) -> None:
+        units.require_lease(tx, lease)
+        records.gate_result(tx, unit.id, lease.run_id, record, now)
+        if record.passed:
+            skipped = " (skipped itself)" if record.exit_code == 3 else ""
+            summary = f"{record.gate}: exit {record.exit_code}{skipped}"
+            records.add_evidence(tx, unit.id, lease.run_id, "gate", summary, now, tree=record.tree)
+        tx.announce(
+            events.Event(
+                events.GATE_RESULT,
+                now,
+                unit.id,
+                {"gate": record.gate, "passed": record.passed, "duration_ms": record.duration_ms},
+            )
+        )
+
+    await desk.database.write(write)
+
+
+def _trace(agent: Agent, record: GateRecord, started_at: int) -> None:
+    agent.desk.tracer.span(
+        "gate",
+        trace_id=agent.lease.run_id,
+        started_at=started_at,
+        attrs={
+            "unit_id": agent.unit.id,
+            "gate": record.gate,
+            "exit_code": record.exit_code,
+            "tree": record.tree,
+            "attempt": record.retry,
+            "passed": record.passed,
+        },
+        error="" if record.passed else "gate_failed",
+    )
+    agent.desk.log.info(
+        f"gate {'completed' if record.passed else 'failed'}",
+        unit_id=agent.unit.id,
+        unit_type=agent.unit.type,
+        gate=record.gate,
+        attempt=record.retry,
+        passed=record.passed,
+        exit_code=record.exit_code,
+    )

@@ -1,0 +1,1 @@
+"""The loop: what runs next, who may run it, and what happens when it ends."""

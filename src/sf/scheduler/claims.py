@@ -1,0 +1,38 @@
+"""Taking a unit: claim, run row and lane in one transaction."""
+
+from __future__ import annotations
+
+from sf.domain import events
+from sf.domain.clock import Instant
+from sf.domain.ids import ulid
+from sf.domain.runs import Lease
+from sf.domain.units import HoldKind, Unit
+from sf.harness import lifecycle
+from sf.store import runs, units
+from sf.store.tx import Tx
+
+LEASE_MS = 60_000
+
+
+def take(tx: Tx, unit: Unit, *, holder: str, host: str, now: Instant) -> Lease | None:
+    """A lease on the unit, or None when it was taken, parked, or its worktree is in use."""
+    if unit.attempt >= unit.run_allowance:
+        detail = f"{unit.attempt} runs were made for it; a person must allow more"
+        lifecycle.hold(tx, unit, HoldKind.RUN_LIMIT, detail, now)
+        return None
+    if not units.take_lane(tx, unit):
+        return None
+    until = Instant(now + LEASE_MS)
+    if not units.claim(tx, unit, holder=holder, host=host, until=until, now=now):
+        return None
+    lease = Lease(unit.id, ulid(), unit.attempt + 1, holder)
+    runs.insert(tx, unit, lease.run_id, lease.attempt, host, now)
+    tx.announce(
+        events.Event(
+            events.RUN_STARTED,
+            now,
+            unit.id,
+            {"run_id": lease.run_id, "phase": unit.phase.value, "title": unit.title, "type": unit.type},
+        )
+    )
+    return lease

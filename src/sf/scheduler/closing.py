@@ -1,0 +1,85 @@
+"""What follows when a unit is terminal: worktree first, then PostUnit hooks, then the archive."""
+
+from __future__ import annotations
+
+from sf.domain import events
+from sf.domain.runs import Lease
+from sf.domain.units import Unit
+from sf.errors import HookFailed, HookTimeout, SfError
+from sf.harness import artifacts
+from sf.harness.attempt import hook_variables, run_hook
+from sf.harness.desk import Desk
+from sf.harness.results import Told, unit_result
+from sf.harness.workshop import Place
+from sf.store import units
+
+
+async def close(desk: Desk, unit: Unit) -> None:
+    """Wind a terminal unit up. Raises HookFailed when a PostUnit hook refuses: the session must stop.
+
+    The mark comes last, so a crash repeats the hooks rather than skipping them.
+    """
+    try:
+        await _put_away(desk, unit)
+    except SfError as error:
+        desk.log.warning("worktree kept", unit_id=unit.id, unit_type=unit.type, error=error.line())
+    now = desk.clock.now()
+    try:
+        await _post_unit(desk, unit)
+    finally:
+        artifacts.archive(desk.project, unit.id, now)
+        await desk.database.write(lambda tx: units.wound_up(tx, unit.id, now))
+
+
+async def _put_away(desk: Desk, unit: Unit) -> None:
+    """Remove the unit's own worktree; whatever is not in the integration branch is kept under a ref."""
+    workshop = desk.workshop
+    owner = workshop.owner(unit)
+    if owner.id != unit.id:
+        if not unit.succeeded and unit.base_commit and not owner.terminal and owner.base_commit:
+            worktree, _ = await workshop.open(owner)
+            await worktree.reset(await worktree.head())
+        return
+    if unit.base_commit is None or not workshop.folder(unit).exists():
+        return
+    worktree, _ = await workshop.open(unit)
+    place = Place(worktree, workshop.folder(unit), str(unit.base_commit), False)
+    lease = Lease(unit.id, f"closing-{unit.attempt}", unit.attempt, "")
+    try:
+        await run_hook(desk, "before_remove", unit, lease, place)
+    except (HookFailed, HookTimeout) as error:
+        desk.log.warning("hook failed", unit_id=unit.id, unit_type=unit.type, error=error.line())
+    head = await workshop.integration_head()
+    await _keep_unmerged(desk, unit, head)
+    parked = await worktree.remove(landed_in=head)
+    if parked:
+        desk.log.info("unmerged work parked", unit_id=unit.id, unit_type=unit.type, ref=parked)
+    desk.announce(events.WORKTREE_DELETE, unit.id, folder=str(place.folder), parked=parked)
+
+
+async def _keep_unmerged(desk: Desk, unit: Unit, head: str) -> None:
+    """A finished unit whose workflow does not merge leaves its branch in the user's repository."""
+    workshop = desk.workshop
+    if not unit.succeeded or unit.branch is None:
+        return
+    worktree, _ = await workshop.open(unit)
+    await worktree.commit(f"{unit.title}\n\nSf-Unit: {unit.id}\n")
+    tip = await worktree.head()
+    if not await workshop.owned.is_ancestor(tip, head):
+        await workshop.user.keep_branch(unit.branch, tip, workshop.owned)
+
+
+async def _post_unit(desk: Desk, unit: Unit) -> None:
+    verdict: Told = "canceled" if unit.verdict is None else unit.verdict
+    payload = unit_result(desk, unit, verdict=verdict, error="" if unit.succeeded else unit.hold_detail)
+    desk.announce(events.POST_UNIT, unit.id, verdict=verdict)
+    try:
+        await desk.hooks.run(
+            "post_unit",
+            payload,
+            cwd=desk.project.root,
+            trace_id=unit.id,
+            variables=hook_variables(desk, unit, "", unit.workspace or ""),
+        )
+    except HookTimeout as error:
+        desk.log.warning("hook failed", unit_id=unit.id, unit_type=unit.type, error=error.line())

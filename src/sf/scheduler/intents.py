@@ -1,0 +1,237 @@
+"""What operators ask for: each intent is one function on one transaction, whoever applies it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from sf.domain import decide
+from sf.domain.clock import Instant
+from sf.domain.excerpt import one_line
+from sf.domain.phases import Phase
+from sf.domain.units import HoldKind, Status, Unit
+from sf.domain.workflows import Workflow, parse
+from sf.errors import SfError, UnknownBlocker, WrongState
+from sf.harness import lifecycle, planting
+from sf.harness.rules import Rules
+from sf.store import blockers, records, sessions, units
+from sf.store.tx import Tx
+
+Answer = dict[str, Any]
+Apply = Callable[[Tx, dict[str, Any], Rules, Instant], Answer]
+MORE_RUNS = 100
+
+
+def apply_open(tx: Tx, rules: Rules, now: Instant) -> list[tuple[str, Answer]]:
+    """Apply every open intent in order. One that cannot be is answered with its error and changes nothing."""
+    applied = []
+    for row in sessions.open_intents(tx):
+        answer = apply_one(tx, row, rules, now)
+        applied.append((str(row["kind"]), answer))
+    return applied
+
+
+def apply_one(tx: Tx, row: sqlite3.Row, rules: Rules, now: Instant) -> Answer:
+    """Apply one intent and record its answer."""
+    payload = msgspec.json.decode(row["payload"])
+    tx.run("SAVEPOINT intent")
+    try:
+        answer = INTENTS[row["kind"]](tx, payload, rules, now)
+        ok = True
+    except SfError as error:
+        tx.run("ROLLBACK TO intent")
+        answer = {
+            "error": error.message,
+            "code": error.code,
+            "hint": error.hint,
+            "exit_code": error.exit_code,
+        }
+        ok = False
+    tx.run("RELEASE intent")
+    sessions.answer_intent(tx, row["id"], ok=ok, answer=answer, now=now)
+    return answer
+
+
+def _plan(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
+    workflow = parse(payload["content"], f"workflow {payload['workflow']}")
+    session_id = sessions.ensure(tx, now, payload["branch"])
+    goal = str(payload["goal"]).strip()
+    title = one_line(goal.splitlines()[0], 100)
+    unit_id = planting.plant_goal(
+        tx,
+        rules,
+        title=title,
+        description=goal if goal != title else "",
+        workflow=workflow,
+        content=payload["content"],
+        session_id=session_id,
+        adhoc=payload.get("adhoc", False),
+        priority=payload.get("priority"),
+        metadata=payload.get("metadata") or {},
+        now=now,
+    )
+    return {"unit_id": unit_id, "title": title}
+
+
+def _reload(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
+    """Bring the milestones into line with .sf/plan.md: add new ones, archive removed ones not yet begun."""
+    wanted = {entry["goal"].strip().splitlines()[0]: entry for entry in payload["milestones"]}
+    added, removed, kept = [], [], []
+    present = {
+        str(unit.metadata["plan_file"]): unit
+        for unit in units.listed(tx, archived=True, most=1_000_000)
+        if unit.type == "milestone" and "plan_file" in unit.metadata
+    }
+    for title, unit in present.items():
+        if title in wanted or unit.terminal:
+            continue
+        if unit.attempt == 0:
+            lifecycle.cancel(tx, unit, "removed from .sf/plan.md", rules, now)
+            removed.append(unit.id)
+        else:
+            kept.append(unit.id)
+    for title, entry in wanted.items():
+        if title not in present:
+            metadata = {**entry.get("metadata", {}), "plan_file": title}
+            added.append(_plan(tx, {**payload, **entry, "metadata": metadata}, rules, now)["unit_id"])
+    return {"added": added, "archived": removed, "in_flight": kept}
+
+
+def _pause(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
+    session_id = sessions.ensure(tx, now)
+    session = sessions.current(tx)
+    if session is not None and session["status"] == "paused":
+        return {"paused": True, "already": True}
+    sessions.set_status(tx, session_id, "paused", now, payload.get("reason", ""))
+    blockers.open_blocker(
+        tx, session_id, "Paused", None, payload.get("reason", "") or "paused by operator", now
+    )
+    return {"paused": True}
+
+
+def _resume(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
+    session_id = sessions.ensure(tx, now)
+    sessions.set_status(tx, session_id, "idle", now)
+    blockers.resolve_event(tx, "Paused", "user", now)
+    return {"resumed": True}
+
+
+def _abandon(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
+    unit = units.get(tx, payload["unit_id"])
+    if unit.terminal:
+        raise WrongState(f"{unit.id} has ended already")
+    running = lifecycle.cancel(tx, unit, payload["reason"], rules, now)
+    return {"unit_id": unit.id, "running": running, "now": payload.get("now", False)}
+
+
+def _parked(tx: Tx, unit_id: str, *kinds: HoldKind) -> tuple[Unit, Workflow]:
+    unit = units.get(tx, unit_id)
+    if unit.hold_kind not in kinds:
+        names = " or ".join(kind.value for kind in kinds)
+        state = f"held as {unit.hold_kind}" if unit.hold_kind else f"{unit.phase}/{unit.status}"
+        raise WrongState(f"{unit.id} is not held as {names}; it is {state}", hint=f"sf why {unit.id}")
+    return unit, sessions.pinned(tx, unit.workflow_hash)
+
+
+def _reassess_resolve(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
+    unit, workflow = _parked(tx, payload["unit_id"], HoldKind.ESCALATED, HoldKind.BLOCKED)
+    answer = f"The operator answered: {payload['answer']}"
+    if unit.hold_kind is HoldKind.BLOCKED:
+        _release(tx, unit, "reassess-resolve", now)
+        records.give_feedback(tx, unit.id, answer, now)
+        return {"unit_id": unit.id, "phase": unit.phase.value}
+    move = decide.replan(unit, workflow, answer, counted=False)
+    settled = lifecycle.apply(tx, unit, move, workflow, rules, now, by="reassess-resolve")
+    return {"unit_id": unit.id, "phase": settled.phase.value}
+
+
+def _uat_approve(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
+    unit, workflow = _parked(tx, payload["unit_id"], HoldKind.UAT)
+    move = decide.forward(unit, workflow, rules.facts(tx, unit), "accepted")
+    settled = lifecycle.apply(tx, unit, move, workflow, rules, now, by="uat-approve")
+    return {"unit_id": unit.id, "phase": settled.phase.value}
+
+
+def _uat_reject(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
+    unit, workflow = _parked(tx, payload["unit_id"], HoldKind.UAT)
+    move = decide.reassess("uat_rejected", feedback=f"Acceptance was refused: {payload['reason']}")
+    settled = lifecycle.apply(tx, unit, move, workflow, rules, now, by="uat-reject")
+    return {"unit_id": unit.id, "phase": settled.phase.value}
+
+
+def _merge_resolve(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
+    kinds = (HoldKind.MERGE_CONFLICT, HoldKind.NO_EVIDENCE, HoldKind.CHECKOUT_DIRTY)
+    unit, _ = _parked(tx, payload["unit_id"], *kinds)
+    _release(tx, unit, "merge-resolve", now)
+    return {"unit_id": unit.id, "phase": unit.phase.value}
+
+
+def _force_clear(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
+    rows = blockers.matching(tx, payload["blocker_id"].upper())
+    if len(rows) != 1:
+        which = "several open blockers begin" if rows else "no open blocker begins"
+        raise UnknownBlocker(f"{which} with {payload['blocker_id']!r}", hint="sf status lists them")
+    blockers.resolve(tx, rows[0]["id"], "force-clear", now)
+    if rows[0]["event"] == "Paused":
+        return _resume(tx, payload, rules, now)
+    unit = units.find(tx, rows[0]["unit_id"] or "")
+    if unit is None or unit.hold_kind is None:
+        return {"blocker_id": rows[0]["id"]}
+    return {"blocker_id": rows[0]["id"], "unit_id": unit.id, "phase": _force(tx, unit, rules, now)}
+
+
+def _force(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> str:
+    """Let a parked unit go without an answer: on where that is safe, to reassess where it is not."""
+    workflow = sessions.pinned(tx, unit.workflow_hash)
+    match unit.hold_kind:
+        case HoldKind.MERGE_CONFLICT:
+            move = decide.reassess("merge_conflict", feedback=unit.hold_detail)
+        case HoldKind.UAT:
+            move = decide.reassess("uat_rejected", feedback="The acceptance blocker was cleared by force.")
+        case HoldKind.ESCALATED:
+            told = "The operator cleared the question without an answer; decide yourself."
+            move = decide.replan(unit, workflow, told, counted=False)
+        case _:
+            if unit.hold_kind is HoldKind.RUN_LIMIT:
+                units.allow_runs(tx, unit.id, MORE_RUNS)
+            _release(tx, unit, "force-clear", now)
+            return unit.phase.value
+    return lifecycle.apply(tx, unit, move, workflow, rules, now, by="force-clear").phase.value
+
+
+def _release(tx: Tx, unit: Unit, by: str, now: Instant) -> None:
+    units.set_hold(tx, unit.id, None, "", now)
+    blockers.resolve_unit(tx, unit.id, by, now)
+
+
+def _force_dispatch(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
+    """Whether a unit may be dispatched out of turn, and what that overrides."""
+    unit = units.get(tx, payload["unit_id"])
+    if unit.terminal or unit.status is Status.RUNNING:
+        raise WrongState(f"{unit.id} is {'running' if not unit.terminal else 'ended'}")
+    if unit.hold_kind is not None:
+        raise WrongState(f"{unit.id} waits for you: {unit.hold_kind}", hint=f"sf why {unit.id}")
+    if unit.open_children:
+        raise WrongState(f"{unit.id} waits for {unit.open_children} open child(ren)")
+    if unit.phase is Phase.COMPLETE:
+        raise WrongState(f"{unit.id} is complete")
+    waiting = [other.id for other in units.upstream(tx, unit.id) if not other.terminal]
+    return {"unit_id": unit.id, "overrides": waiting}
+
+
+INTENTS: dict[str, Apply] = {
+    "plan": _plan,
+    "plan_reload": _reload,
+    "pause": _pause,
+    "resume": _resume,
+    "abandon": _abandon,
+    "reassess_resolve": _reassess_resolve,
+    "uat_approve": _uat_approve,
+    "uat_reject": _uat_reject,
+    "merge_resolve": _merge_resolve,
+    "force_clear": _force_clear,
+    "force_dispatch": _force_dispatch,
+}

@@ -1,0 +1,135 @@
+"""The project lock: one autopilot at a time. A dead holder's lock is taken over, never cleared by hand."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+
+from sf.errors import ProjectLocked
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """Who holds a lock or a claim: enough to tell a live process from another one with its pid."""
+
+    host: str
+    pid: int
+    started: str
+    boot: str
+    purpose: str = ""
+
+    @property
+    def name(self) -> str:
+        """As it stands in `claim_holder`."""
+        return f"{self.host}#{self.pid}@{self.started}"
+
+
+def this_process(purpose: str = "") -> Holder:
+    """The present process as a holder."""
+    return Holder(socket.gethostname(), os.getpid(), _start_time(os.getpid()), _boot_id(), purpose)
+
+
+def is_alive(holder: Holder) -> bool:
+    """Whether the holder's process still runs on this machine; one of another host counts as alive."""
+    if holder.host != socket.gethostname():
+        return True
+    return holder.boot == _boot_id() and _start_time(holder.pid) == holder.started != ""
+
+
+def _start_time(pid: int) -> str:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return stat.rpartition(")")[2].split()[19]
+
+
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def read_holder(path: Path) -> Holder | None:
+    """Who the lock file names, if anyone."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Holder)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+class ProjectLock:
+    """Held by an open file lock, which the kernel drops with the process, and described by the file's text.
+
+    The text alone decides where file locks do not work (some network disks): a live holder is respected.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        purpose: str,
+        *,
+        patience: float = 2.0,
+        on_takeover: Callable[[Holder], None] = lambda stale: None,
+    ) -> None:
+        self._path = path
+        self._purpose = purpose
+        self._patience = patience
+        self._on_takeover = on_takeover
+        self._fd = -1
+        self.holder = this_process(purpose)
+
+    def __enter__(self) -> ProjectLock:
+        deadline = time.monotonic() + self._patience
+        while not self._try():
+            present = read_holder(self._path)
+            if time.monotonic() >= deadline:
+                who = (
+                    f"process {present.pid} on {present.host} ({present.purpose})" if present else "a process"
+                )
+                raise ProjectLocked(
+                    f"another sf holds this project: {who}",
+                    hint="sf status shows it; sf pause stops it cleanly",
+                )
+            time.sleep(0.05)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._fd, 0)
+        os.close(self._fd)
+
+    def _try(self) -> bool:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            return False
+        before = read_holder(self._path)
+        if before is not None and before.pid != os.getpid():
+            if is_alive(before):
+                os.close(fd)
+                return False
+            self._on_takeover(before)
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, msgspec.json.encode(self.holder), 0)
+        self._fd = fd
+        return True
+
+
+def is_held(path: Path) -> Holder | None:
+    """The live holder of the lock, if there is one."""
+    holder = read_holder(path)
+    return holder if holder is not None and is_alive(holder) else None

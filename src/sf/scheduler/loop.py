@@ -1,0 +1,364 @@
+"""The scheduling loop, the only authority over what runs. Each tick: look, apply, dispatch, wait."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import Counter
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from sf.config.reload import LiveConfig
+from sf.config.schema import Config
+from sf.domain import events
+from sf.domain.clock import Instant
+from sf.domain.phases import FORWARD, Phase
+from sf.domain.queue import priority_key
+from sf.domain.runs import Lease
+from sf.domain.units import RECHECKED, Unit
+from sf.errors import HookFailed, HookTimeout, LeaseLost, SfError
+from sf.harness import settle
+from sf.harness.attempt import Finished, hook_variables
+from sf.harness.desk import Desk
+from sf.harness.results import unit_result
+from sf.harness.rules import Rules
+from sf.paths import DRIFT_FILE
+from sf.scheduler import claims, closing, intents, recovery
+from sf.scheduler.conduct import Conduct
+from sf.store import blockers, sessions, units
+from sf.store.tx import Tx
+
+Ending = Literal["done", "waiting", "paused", "failed", "interrupted"]
+_RENEW_MS = 20_000
+_RECHECK_MS = 2_000
+
+
+class Result(msgspec.Struct, frozen=True):
+    """How the loop ended, and what it left waiting."""
+
+    ending: Ending
+    detail: str = ""
+    held: tuple[str, ...] = ()
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """What the loop may dispatch: everything, or only some units, or only so many."""
+
+    only: frozenset[str] | None = None
+    most: int | None = None
+    force: str | None = None
+
+
+class Loop:
+    """Dispatches until nothing is left that could run."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        live: LiveConfig,
+        conduct: Conduct,
+        holder: str,
+        *,
+        apply_config: Callable[[Config], None] = lambda config: None,
+        selection: Selection | None = None,
+    ) -> None:
+        self._desk = desk
+        self._live = live
+        self._conduct = conduct
+        self._holder = holder
+        self._host = socket.gethostname()
+        self._apply_config = apply_config
+        self._selection = selection or Selection()
+        self._wake = asyncio.Event()
+        self._runs: dict[str, asyncio.Task[None]] = {}
+        self._running: dict[str, tuple[Unit, Lease]] = {}
+        self._dispatched = 0
+        self._paused = False
+        self._stopping = False
+        self._failure = ""
+        self._renewed_at = 0
+        self._rechecked_at = 0
+
+    def wake(self) -> None:
+        """Look again at once."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """End soon: running work is interrupted, nothing is charged."""
+        self._stopping = True
+        self._stop_runs("shutdown")
+        self.wake()
+
+    async def run(self) -> Result:
+        """Run until idle, paused, stopped or failed."""
+        desk = self._desk
+        desk.pausing = lambda: self._paused
+        unsubscribe = desk.bus.subscribe(self._on_event)
+        try:
+            await recovery.recover(desk)
+            while not self._over():
+                await self._tick()
+                if self._idle():
+                    break
+                await self._wait()
+            self._stop_runs("shutdown")
+            await asyncio.gather(*self._runs.values())
+            await self._close_units()
+            return self._result()
+        finally:
+            (desk.project.runtime / DRIFT_FILE).unlink(missing_ok=True)
+            unsubscribe()
+
+    def _over(self) -> bool:
+        return (self._stopping or self._paused or bool(self._failure)) and not self._runs
+
+    def _idle(self) -> bool:
+        spent = self._selection.most is not None and self._dispatched >= self._selection.most
+        waits = units.next_due(self._desk.database.read) is not None and not spent
+        return not self._runs and not waits and not self._wake.is_set()
+
+    async def _tick(self) -> None:
+        self._wake.clear()
+        self._reload()
+        await self._apply_intents()
+        await self._keep_claims()
+        await self._recheck_held()
+        await self._close_units()
+        if not (self._stopping or self._paused or self._failure):
+            await self._dispatch()
+        self._desk.announce(events.AUTO_LOOP, running=len(self._runs))
+
+    async def _wait(self) -> None:
+        """Until something happens; the tick is only the fallback."""
+        timeout = float(self._desk.config.harness.tick)
+        due = units.next_due(self._desk.database.read)
+        if due is not None:
+            timeout = min(timeout, max(0.0, (due - self._desk.clock.now()) / 1000))
+        try:
+            async with asyncio.timeout(timeout):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    # --- each part of a tick ---
+
+    def _reload(self) -> None:
+        reloaded = self._live.poll()
+        if reloaded is None:
+            return
+        if reloaded.problems:
+            self._desk.log.warning(
+                "config reload failed, the last good one stays", problems="; ".join(reloaded.problems)
+            )
+            self._desk.announce(events.WARNING, detail="configuration not reloaded: " + reloaded.problems[0])
+            return
+        for drift in reloaded.drift:
+            self._desk.log.warning("config drift", field=drift.key, running=drift.running, file=drift.file)
+        self._write_drift()
+        self._apply_config(self._live.current)
+        self._desk.announce(events.CONFIG_RELOADED, drift=[item.key for item in reloaded.drift])
+
+    def _write_drift(self) -> None:
+        """What `sf status` shows as drift; the file goes when the session ends."""
+        lines = [
+            f"{item.key}: runs with {item.running}, the file says {item.file}" for item in self._live.drift
+        ]
+        (self._desk.project.runtime / DRIFT_FILE).write_bytes(msgspec.json.encode(lines))
+
+    async def _apply_intents(self) -> None:
+        read = self._desk.database.read
+        if sessions.open_intents(read):
+            rules, now = self._desk.rules, self._desk.clock.now()
+            applied = await self._desk.database.write(lambda tx: intents.apply_open(tx, rules, now))
+            for kind, answer in applied:
+                if kind == "abandon" and answer.get("now"):
+                    self._cancel_units(answer.get("running", []))
+        session = sessions.current(read)
+        self._paused = session is not None and session["status"] == "paused"
+
+    async def _keep_claims(self) -> None:
+        """Renew our own claims before sweeping those of others: a laptop that slept is not a crash."""
+        now = self._desk.clock.now()
+        if self._runs and now - self._renewed_at >= _RENEW_MS:
+            self._renewed_at = now
+            until = Instant(now + claims.LEASE_MS)
+            await self._desk.database.write(lambda tx: units.renew(tx, self._holder, until))
+        if units.expired(self._desk.database.read, self._holder, now):
+            rules = self._desk.rules
+            await self._desk.database.write(lambda tx: _sweep(tx, self._holder, rules, now))
+        due = units.next_due(self._desk.database.read)
+        if due is not None and due <= now:
+            await self._desk.database.write(lambda tx: units.wake_due(tx, now))
+
+    async def _recheck_held(self) -> None:
+        """Let units go whose condition someone else has changed meanwhile."""
+        now = self._desk.clock.now()
+        if now - self._rechecked_at < _RECHECK_MS:
+            return
+        self._rechecked_at = now
+        waiting = [unit for unit in units.held(self._desk.database.read) if unit.hold_kind in RECHECKED]
+        if not waiting:
+            return
+        dirty = set(await self._desk.workshop.user.dirty())
+        tracked = set(await self._desk.workshop.user.tracked_files())
+        for unit in waiting:
+            paths = self._desk.in_the_way.get(unit.id, ())
+            untracked = (path for path in paths if path not in tracked)
+            if dirty or any((self._desk.project.root / path).exists() for path in untracked):
+                continue
+            await self._let_go(unit, now)
+
+    async def _let_go(self, unit: Unit, now: Instant) -> None:
+        def write(tx: Tx) -> None:
+            units.set_hold(tx, unit.id, None, "", now)
+            blockers.resolve_unit(tx, unit.id, "auto", now)
+
+        await self._desk.database.write(write)
+
+    async def _close_units(self) -> None:
+        """Wind terminal units up one after the other; nothing is dispatched meanwhile."""
+        for unit in units.to_wind_up(self._desk.database.read):
+            try:
+                await closing.close(self._desk, unit)
+            except HookFailed as error:
+                await self._fail(f"a PostUnit hook refused {unit.id}: {error.message}")
+
+    async def _dispatch(self) -> None:
+        for unit in self._candidates():
+            if self._selection.most is not None and self._dispatched >= self._selection.most:
+                return
+            if not await self._may_dispatch(unit):
+                return
+            await self._claim(unit)
+
+    async def _claim(self, unit: Unit) -> None:
+        now = self._desk.clock.now()
+        lease = await self._desk.database.write(
+            lambda tx: claims.take(tx, unit, holder=self._holder, host=self._host, now=now)
+        )
+        if lease is not None:
+            self._start(units.get(self._desk.database.read, unit.id), lease)
+
+    def _candidates(self) -> list[Unit]:
+        room = self._room()
+        read = self._desk.database.read
+        found = units.ready(read, room)
+        if self._selection.force is not None:
+            found = [units.get(read, self._selection.force)] if not self._dispatched else []
+        if self._selection.only is not None:
+            found = [unit for unit in units.ready(read, dict.fromkeys(room, 1000)) if self._is_selected(unit)]
+        taken: Counter[Phase] = Counter()
+        chosen: list[Unit] = []
+        total = self._desk.config.harness.concurrency.max_agents - len(self._runs)
+        for unit in sorted(found, key=priority_key):
+            if len(chosen) < total and taken[unit.phase] < room.get(unit.phase, 0):
+                taken[unit.phase] += 1
+                chosen.append(unit)
+        return chosen
+
+    def _is_selected(self, unit: Unit) -> bool:
+        only = self._selection.only or frozenset()
+        slug = unit.id.split("/", 1)[1]
+        return any(
+            slug == name.split("/", 1)[1] or slug.startswith(name.split("/", 1)[1] + "/") for name in only
+        )
+
+    def _room(self) -> dict[Phase, int]:
+        """How many more units may enter each phase, under the phase's and the global cap."""
+        caps = self._desk.config.harness.concurrency
+        busy = Counter(unit.phase for unit, _ in self._running.values())
+        free = caps.max_agents - len(self._runs)
+        phases = (*FORWARD[:-1], Phase.REASSESS)
+        return {phase: max(0, min(free, caps.cap(phase) - busy[phase])) for phase in phases}
+
+    async def _may_dispatch(self, unit: Unit) -> bool:
+        """Ask the PreDispatch hooks; a refusal stops the session."""
+        self._desk.announce(events.PRE_DISPATCH, unit.id, phase=unit.phase.value)
+        if not self._desk.hooks.commands("pre_dispatch"):
+            return True
+        try:
+            await self._desk.hooks.run(
+                "pre_dispatch",
+                unit_result(self._desk, unit, verdict="pending"),
+                cwd=self._desk.project.root,
+                trace_id=unit.id,
+                variables=hook_variables(self._desk, unit, "", unit.workspace or ""),
+            )
+        except (HookFailed, HookTimeout) as error:
+            await self._fail(f"a PreDispatch hook refused {unit.id}: {error.message}")
+            return False
+        return True
+
+    # --- runs ---
+
+    def _start(self, unit: Unit, lease: Lease) -> None:
+        self._dispatched += 1
+        self._running[lease.run_id] = (unit, lease)
+        task = asyncio.create_task(self._run(unit, lease), name=f"run {lease.run_id}")
+        self._runs[lease.run_id] = task
+
+    async def _run(self, unit: Unit, lease: Lease) -> None:
+        try:
+            finished = await self._conduct(unit, lease)
+            await self._settle(lease, finished)
+        except LeaseLost as error:
+            self._desk.log.warning("run discarded", unit_id=unit.id, unit_type=unit.type, error=error.line())
+        except SfError as error:
+            await self._fail(f"{unit.id} could not be settled: {error.line()}")
+        finally:
+            self._runs.pop(lease.run_id, None)
+            self._running.pop(lease.run_id, None)
+            self._desk.stops.pop(lease.run_id, None)
+            self.wake()
+
+    async def _settle(self, lease: Lease, finished: Finished) -> None:
+        rules, now = self._desk.rules, self._desk.clock.now()
+        await self._desk.database.write(
+            lambda tx: settle.settle(tx, lease, finished.outcome, finished.ending, rules, now)
+        )
+
+    def _stop_runs(self, how: Literal["pause", "shutdown"]) -> None:
+        for run_id, task in self._runs.items():
+            self._desk.stops.setdefault(run_id, how)
+            task.cancel()
+
+    def _cancel_units(self, unit_ids: list[str]) -> None:
+        for run_id, (unit, _) in self._running.items():
+            if unit.id in unit_ids:
+                self._desk.stops[run_id] = "cancel"
+                self._runs[run_id].cancel()
+
+    async def _fail(self, reason: str) -> None:
+        """A hook's refusal or a store that cannot be written ends the session."""
+        self._failure = self._failure or reason
+        self._desk.log.error("session failed", reason=reason)
+        self._desk.announce(events.WARNING, detail=reason)
+        self.wake()
+
+    def _on_event(self, event: events.Event) -> None:
+        if event.name == events.UNIT_CLOSED:
+            self.wake()
+
+    def _result(self) -> Result:
+        held = tuple(unit.id for unit in units.held(self._desk.database.read))
+        if self._failure:
+            return Result("failed", self._failure, held)
+        if self._paused:
+            return Result("paused", "paused by the operator", held)
+        if self._stopping:
+            return Result("interrupted", "", held)
+        if held:
+            return Result("waiting", "", held)
+        left = units.open_count(self._desk.database.read)
+        if left and self._selection == Selection():
+            return Result(
+                "failed", f"{left} open unit(s) can neither run nor wait for anything: sf doctor", held
+            )
+        return Result("done")
+
+
+def _sweep(tx: Tx, holder: str, rules: Rules, now: Instant) -> None:
+    for unit in units.expired(tx, holder, now):
+        recovery.interrupt(tx, unit, rules, now)

@@ -1,0 +1,44 @@
+"""Starting after a crash: nothing is replayed; what was running is interrupted and dispatched afresh."""
+
+from __future__ import annotations
+
+from sf.domain import outcomes as o
+from sf.domain.clock import Instant
+from sf.domain.runs import Lease
+from sf.domain.units import Status, Unit
+from sf.harness import lifecycle, settle
+from sf.harness.desk import Desk
+from sf.harness.rules import Rules
+from sf.harness.settle import Ending
+from sf.store import runs, units
+from sf.store.tx import Tx
+
+
+async def recover(desk: Desk) -> list[str]:
+    """Bring the project into a state from which the loop can go on; the ids that were interrupted."""
+    landing = await desk.workshop.user.recover_landing()
+    if landing:
+        desk.log.warning("an interrupted merge was put right", detail=landing)
+    found = units.running(desk.database.read)
+    rules, now = desk.rules, desk.clock.now()
+
+    def write(tx: Tx) -> None:
+        for unit in found:
+            interrupt(tx, unit, rules, now)
+        for unit in units.canceled_with_claim(tx):
+            units.release_claim(tx, unit.id)
+            lifecycle.closed(tx, unit, rules, now)
+
+    await desk.database.write(write)
+    for unit in found:
+        desk.log.warning("unit interrupted", unit_id=unit.id, unit_type=unit.type, phase=unit.phase.value)
+    return [unit.id for unit in found]
+
+
+def interrupt(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:
+    """End the run of a unit whose worker is gone."""
+    run = runs.live_of_unit(tx, unit.id)
+    if unit.status is not Status.RUNNING or unit.claim_holder is None or run is None:
+        return
+    lease = Lease(unit.id, run.id, unit.attempt, unit.claim_holder)
+    settle.settle(tx, lease, o.Crashed(), Ending(), rules, now)

@@ -1,0 +1,1 @@
+"""The database: one small module per aggregate, SQL in named files, one writer."""

@@ -1,0 +1,53 @@
+"""Session blockers: what waits for a person, shown in `sf status` until it is resolved."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from sf.domain.clock import Instant
+from sf.domain.ids import ulid
+from sf.store import sql
+from sf.store.tx import Tx
+
+_Q = sql.load("records")
+
+
+def open_blocker(tx: Tx, session_id: str, event: str, unit_id: str | None, detail: str, now: Instant) -> str:
+    """Put a blocker up; its id."""
+    blocker_id = ulid()
+    tx.run(
+        _Q["open_blocker"],
+        id=blocker_id,
+        session=session_id,
+        event=event,
+        unit=unit_id,
+        detail=detail,
+        now=now,
+    )
+    return blocker_id
+
+
+def resolve_unit(tx: Tx, unit_id: str, by: str, now: Instant) -> int:
+    """Resolve everything open about a unit."""
+    return tx.run(_Q["resolve_unit_blockers"], unit=unit_id, by=by, now=now)
+
+
+def resolve_event(tx: Tx, event: str, by: str, now: Instant, unit_id: str | None = None) -> int:
+    """Resolve the open blockers of one kind."""
+    return tx.run(_Q["resolve_event"], event=event, by=by, now=now, unit=unit_id)
+
+
+def resolve(tx: Tx, blocker_id: str, by: str, now: Instant) -> bool:
+    """Resolve one blocker."""
+    return tx.run(_Q["resolve_blocker"], id=blocker_id, by=by, now=now) == 1
+
+
+def matching(tx: Tx, prefix: str) -> Sequence[sqlite3.Row]:
+    """Open blockers whose id begins so."""
+    return tx.all(_Q["blocker"], prefix=prefix)
+
+
+def open_blockers(tx: Tx) -> Sequence[sqlite3.Row]:
+    """Every open blocker, oldest first."""
+    return tx.all(_Q["open_blockers"])

@@ -1,0 +1,88 @@
+-- name: raise_counter
+INSERT INTO attempt_ledger (unit_id, plan_version, kind, key, count) VALUES (:unit, :version, :kind, :key, 1)
+ON CONFLICT (unit_id, plan_version, kind, key) DO UPDATE SET count = count + 1
+
+-- name: count
+SELECT count FROM attempt_ledger WHERE unit_id = :unit AND plan_version = :version AND kind = :kind AND key = :key
+
+-- name: counters
+SELECT kind, key, count FROM attempt_ledger WHERE unit_id = :unit AND plan_version IN (:version, 0)
+
+-- name: give_feedback
+INSERT INTO feedback (id, unit_id, text, created_at) VALUES (:id, :unit, :text, :now)
+
+-- name: unread
+SELECT id, text FROM feedback WHERE unit_id = :unit AND read_by_run IS NULL ORDER BY id
+
+-- name: mark_read
+UPDATE feedback SET read_by_run = :run WHERE unit_id = :unit AND read_by_run IS NULL AND id <= :last
+
+-- name: gate_result
+INSERT INTO gate_results (id, unit_id, run_id, gate_name, passed, exit_code, attempt, max_retries, tree, output,
+  duration_ms, recorded_at)
+VALUES (:id, :unit, :run, :gate, :passed, :exit_code, :attempt, :max_retries, :tree, :output, :duration_ms, :now)
+
+-- name: gate_results_of
+SELECT * FROM gate_results WHERE unit_id = :unit ORDER BY id
+
+-- name: proven_tree
+SELECT COUNT(DISTINCT gate_name) AS n FROM gate_results
+WHERE unit_id = :unit AND tree = :tree AND passed = 1 AND exit_code = 0
+  AND gate_name IN (SELECT value FROM json_each(:gates))
+
+-- name: evidence
+INSERT INTO evidence (id, unit_id, run_id, kind, tree, commit_id, summary, recorded_at)
+VALUES (:id, :unit, :run, :kind, :tree, :commit, :summary, :now)
+
+-- name: evidence_of
+SELECT * FROM evidence WHERE unit_id = :unit ORDER BY id
+
+-- name: open_blocker
+INSERT INTO session_blockers (id, session_id, event, unit_id, detail, created_at)
+VALUES (:id, :session, :event, :unit, :detail, :now)
+
+-- name: resolve_unit_blockers
+UPDATE session_blockers SET resolved_at = :now, resolved_by = :by WHERE unit_id = :unit AND resolved_at IS NULL
+
+-- name: resolve_blocker
+UPDATE session_blockers SET resolved_at = :now, resolved_by = :by WHERE id = :id AND resolved_at IS NULL
+
+-- name: resolve_event
+UPDATE session_blockers SET resolved_at = :now, resolved_by = :by
+WHERE event = :event AND resolved_at IS NULL AND (:unit IS NULL OR unit_id = :unit)
+
+-- name: blocker
+SELECT * FROM session_blockers WHERE id LIKE :prefix || '%' AND resolved_at IS NULL
+
+-- name: open_blockers
+SELECT * FROM session_blockers WHERE resolved_at IS NULL ORDER BY id
+
+-- name: intend
+INSERT INTO intents (id, kind, payload, created_at) VALUES (:id, :kind, :payload, :now)
+
+-- name: open_intents
+SELECT * FROM intents WHERE applied_at IS NULL ORDER BY id
+
+-- name: answer_intent
+UPDATE intents SET applied_at = :now, ok = :ok, answer = :answer WHERE id = :id AND applied_at IS NULL
+
+-- name: intent
+SELECT * FROM intents WHERE id = :id
+
+-- name: new_session
+INSERT INTO sessions (id, status, integration_branch, created_at, updated_at) VALUES (:id, 'idle', :branch, :now, :now)
+
+-- name: current_session
+SELECT * FROM sessions WHERE status <> 'complete' ORDER BY id DESC LIMIT 1
+
+-- name: set_session
+UPDATE sessions SET status = :status, detail = :detail, updated_at = :now WHERE id = :id
+
+-- name: set_branch
+UPDATE sessions SET integration_branch = :branch, updated_at = :now WHERE id = :id
+
+-- name: pin
+INSERT INTO workflow_pins (hash, name, content, pinned_at) VALUES (:hash, :name, :content, :now) ON CONFLICT DO NOTHING
+
+-- name: pinned
+SELECT name, content FROM workflow_pins WHERE hash = :hash

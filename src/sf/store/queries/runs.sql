@@ -1,0 +1,73 @@
+-- name: insert
+INSERT INTO runs (id, run_kind, unit_id, unit_id_snap, attempt, phase, plan_version, worker_host, started_at)
+VALUES (:id, 'unit_attempt', :unit, :unit, :attempt, :phase, :plan_version, :host, :now)
+
+-- name: get
+SELECT * FROM runs WHERE id = :id
+
+-- name: finish
+UPDATE runs SET ended_at = :now, outcome = :outcome, state = :state, error_code = :error_code, detail = :detail,
+  tree = COALESCE(:tree, tree), model = COALESCE(:model, model), turns = :turns, input_tokens = :input_tokens,
+  output_tokens = :output_tokens, cache_read_tokens = :cache_read_tokens, cost_micro_usd = :cost_micro_usd
+WHERE id = :id AND ended_at IS NULL
+
+-- name: set_state
+UPDATE runs SET state = :state, workspace = COALESCE(:workspace, workspace), model = COALESCE(:model, model)
+WHERE id = :id
+
+-- name: of_unit
+SELECT * FROM runs WHERE unit_id_snap = :unit ORDER BY attempt
+
+-- name: live
+SELECT * FROM runs WHERE ended_at IS NULL ORDER BY started_at
+
+-- name: live_of_unit
+SELECT * FROM runs WHERE unit_id_snap = :unit AND ended_at IS NULL ORDER BY attempt DESC LIMIT 1
+
+-- name: totals
+SELECT COUNT(*) AS runs, COALESCE(SUM(input_tokens), 0) AS input_tokens, COALESCE(SUM(output_tokens), 0) AS output_tokens,
+  COALESCE(SUM(cost_micro_usd), 0) AS cost_micro_usd, COALESCE(SUM(ended_at - started_at), 0) AS milliseconds FROM runs
+
+-- name: totals_of_unit
+SELECT COUNT(*) AS runs, COALESCE(SUM(input_tokens), 0) AS input_tokens, COALESCE(SUM(output_tokens), 0) AS output_tokens,
+  COALESCE(SUM(cache_read_tokens), 0) AS cache_read_tokens,
+  COALESCE(SUM(cost_micro_usd), 0) AS cost_micro_usd, COALESCE(SUM(ended_at - started_at), 0) AS milliseconds,
+  MAX(model) AS model FROM runs WHERE unit_id_snap = :unit
+
+-- name: turn
+INSERT INTO turns (run_id, turn, kind, model, marker, tool_calls, input_tokens, output_tokens, cache_read_tokens,
+  cache_write_tokens, cost_micro_usd, budget_used, budget_max, ended_at)
+VALUES (:run, :turn, :kind, :model, :marker, :tool_calls, :input_tokens, :output_tokens, :cache_read_tokens,
+  :cache_write_tokens, :cost_micro_usd, :budget_used, :budget_max, :now)
+
+-- name: message
+INSERT INTO messages (run_id, seq, turn, content)
+SELECT :run, COALESCE(MAX(seq), 0) + 1, :turn, :content FROM messages WHERE run_id = :run
+
+-- name: turns_of_run
+SELECT * FROM turns WHERE run_id = :run ORDER BY turn
+
+-- name: messages_of_run
+SELECT seq, turn, content FROM messages WHERE run_id = :run ORDER BY seq
+
+-- name: spent_by_run
+SELECT COUNT(*) AS turns, COALESCE(SUM(input_tokens), 0) AS input_tokens, COALESCE(SUM(output_tokens), 0) AS output_tokens,
+  COALESCE(SUM(cache_read_tokens), 0) AS cache_read_tokens, COALESCE(SUM(cost_micro_usd), 0) AS cost_micro_usd,
+  MAX(model) AS model
+FROM turns WHERE run_id = :run
+
+-- name: history
+SELECT u.id AS unit_id, u.title, u.type, u.workflow, u.verdict, u.phase_status, u.archived_at, u.updated_at,
+  (SELECT group_concat(DISTINCT r.model) FROM runs r WHERE r.unit_id_snap = u.id AND r.model IS NOT NULL) AS models,
+  (SELECT COALESCE(SUM(r.cost_micro_usd), 0) FROM runs r WHERE r.unit_id_snap = u.id) AS cost_micro_usd,
+  (SELECT COUNT(*) FROM runs r WHERE r.unit_id_snap = u.id) AS runs,
+  (SELECT e.commit_id FROM evidence e WHERE e.unit_id = u.id AND e.commit_id IS NOT NULL ORDER BY e.id DESC LIMIT 1) AS commit_id
+FROM units u
+WHERE u.archived_at IS NOT NULL
+  AND (:since IS NULL OR u.updated_at >= :since)
+  AND (:workflow IS NULL OR u.workflow = :workflow)
+  AND (:verdict IS NULL OR COALESCE(u.verdict, u.phase_status) = :verdict)
+  AND (:phase IS NULL OR EXISTS (SELECT 1 FROM phase_transitions t WHERE t.unit_id = u.id AND t.to_phase = :phase))
+  AND (:model IS NULL OR EXISTS (SELECT 1 FROM runs r WHERE r.unit_id_snap = u.id AND r.model LIKE '%' || :model || '%'))
+ORDER BY u.archived_at DESC, u.id DESC
+LIMIT :most

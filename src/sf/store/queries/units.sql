@@ -1,0 +1,155 @@
+-- name: get
+SELECT * FROM units WHERE id = :id
+
+-- name: insert
+INSERT INTO units (id, session_id, parent_id, type, workflow, workflow_hash, phase, phase_status, phase_rank,
+  run_allowance, plan_version, made_under, priority, title, description, metadata, plan, open_blockers,
+  parent_ready, lane_open, created_at, updated_at)
+VALUES (:id, :session_id, :parent_id, :type, :workflow, :workflow_hash, :phase, 'pending', :phase_rank,
+  :run_allowance, 1, :made_under, :priority, :title, :description, :metadata, :plan, :open_blockers,
+  :parent_ready, :lane_open, :now, :now)
+
+-- name: ready
+SELECT * FROM units
+WHERE phase_status IN ('pending','interrupted','failed') AND phase <> 'complete'
+  AND archived_at IS NULL AND hold_kind IS NULL AND open_blockers = 0 AND open_children = 0
+  AND parent_ready = 1 AND lane_open = 1 AND due_at IS NULL AND phase_rank = :rank
+ORDER BY COALESCE(priority, 1000000), created_at, id
+LIMIT :most
+
+-- name: wake_due
+UPDATE units SET due_at = NULL, updated_at = :now WHERE due_at IS NOT NULL AND due_at <= :now
+
+-- name: next_due
+SELECT MIN(due_at) AS due_at FROM units WHERE due_at IS NOT NULL
+
+-- name: claim
+UPDATE units
+SET claim_holder = :holder, claim_until = :until, phase_status = 'running', attempt = attempt + 1,
+    due_at = NULL, worker_host = :host, updated_at = :now
+WHERE id = :id AND attempt = :attempt AND phase_status IN ('pending','interrupted','failed')
+  AND (claim_holder IS NULL OR claim_until < :now)
+
+-- name: renew
+UPDATE units SET claim_until = :until WHERE claim_holder = :holder AND phase_status = 'running'
+
+-- name: holds_lease
+SELECT 1 AS held FROM units WHERE id = :id AND attempt = :attempt AND claim_holder = :holder
+
+-- name: expired
+SELECT * FROM units WHERE phase_status = 'running' AND claim_until < :now AND claim_holder <> :holder
+
+-- name: running
+SELECT * FROM units WHERE phase_status = 'running'
+
+-- name: canceled_with_claim
+SELECT * FROM units WHERE phase_status = 'canceled' AND claim_holder IS NOT NULL
+
+-- name: set_phase
+UPDATE units SET phase = :phase, phase_rank = :rank, updated_at = :now WHERE id = :id AND phase = :origin
+
+-- name: settle
+UPDATE units
+SET phase_status = :status, due_at = :due_at, hold_kind = :hold_kind, hold_detail = :hold_detail,
+    verdict = COALESCE(:verdict, verdict), reassess_reason = COALESCE(:reassess_reason, reassess_reason),
+    plan_version = plan_version + :replan, claim_holder = NULL, claim_until = NULL, updated_at = :now
+WHERE id = :id
+
+-- name: cancel
+UPDATE units SET phase_status = 'canceled', due_at = NULL, hold_kind = NULL, hold_detail = :reason, updated_at = :now
+WHERE id = :id
+
+-- name: release_claim
+UPDATE units SET claim_holder = NULL, claim_until = NULL WHERE id = :id
+
+-- name: set_hold
+UPDATE units SET hold_kind = :hold_kind, hold_detail = :hold_detail, updated_at = :now WHERE id = :id
+
+-- name: allow_runs
+UPDATE units SET run_allowance = attempt + :more WHERE id = :id
+
+-- name: set_plan
+UPDATE units SET plan = :plan, updated_at = :now WHERE id = :id
+
+-- name: set_place
+UPDATE units SET workspace = :workspace, branch = COALESCE(:branch, branch),
+  base_commit = COALESCE(:base, base_commit), updated_at = :now WHERE id = :id
+
+-- name: set_base
+UPDATE units SET base_commit = :base, updated_at = :now WHERE id = :id
+
+-- name: set_merge_parent
+UPDATE units SET merge_parent = :commit, updated_at = :now WHERE id = :id
+
+-- name: archive
+UPDATE units SET archived_at = :now, updated_at = :now WHERE id = :id
+
+-- name: to_wind_up
+SELECT * FROM units
+WHERE archived_at IS NOT NULL AND wound_up_at IS NULL AND claim_holder IS NULL
+ORDER BY archived_at, id DESC
+
+-- name: wound_up
+UPDATE units SET wound_up_at = :now WHERE id = :id
+
+-- name: children
+SELECT * FROM units WHERE parent_id = :id ORDER BY created_at, id
+
+-- name: count_children
+SELECT COUNT(*) AS n FROM units WHERE parent_id = :id
+
+-- name: add_children
+UPDATE units SET open_children = open_children + :n, updated_at = :now WHERE id = :id
+
+-- name: ready_children
+UPDATE units SET parent_ready = :ready WHERE parent_id = :id
+
+-- name: take_lane
+UPDATE units SET lane_owner = :task WHERE id = :slice AND (lane_owner IS NULL OR lane_owner = :task)
+
+-- name: lane_owner
+SELECT lane_owner FROM units WHERE id = :id
+
+-- name: free_lane
+UPDATE units SET lane_owner = NULL WHERE id = :slice AND lane_owner = :task
+
+-- name: close_lane
+UPDATE units SET lane_open = 0 WHERE parent_id = :slice AND id <> :task AND lane_open = 1
+
+-- name: open_lane
+UPDATE units SET lane_open = 1 WHERE parent_id = :slice AND lane_open = 0
+
+-- name: add_blocker
+INSERT INTO task_blockers (task_id, blocked_by) VALUES (:unit, :upstream)
+
+-- name: downstream
+SELECT u.* FROM task_blockers b JOIN units u ON u.id = b.task_id WHERE b.blocked_by = :id ORDER BY u.created_at, u.id
+
+-- name: upstream
+SELECT u.* FROM task_blockers b JOIN units u ON u.id = b.blocked_by WHERE b.task_id = :id ORDER BY u.created_at, u.id
+
+-- name: unblock
+UPDATE units SET open_blockers = open_blockers - 1, updated_at = :now WHERE id = :id AND open_blockers > 0
+
+-- name: record_transition
+INSERT INTO phase_transitions (id, unit_id, from_phase, to_phase, reason, transitioned_at)
+VALUES (:id, :unit, :origin, :to, :reason, :now)
+
+-- name: transitions
+SELECT from_phase, to_phase, reason, transitioned_at FROM phase_transitions WHERE unit_id = :id ORDER BY id
+
+-- name: open_count
+SELECT COUNT(*) AS n FROM units WHERE phase <> 'complete' AND phase_status <> 'canceled' AND archived_at IS NULL
+
+-- name: held
+SELECT * FROM units WHERE hold_kind IS NOT NULL AND archived_at IS NULL ORDER BY updated_at
+
+-- name: listed
+SELECT * FROM units WHERE archived_at IS NULL OR :all ORDER BY created_at, id LIMIT :most
+
+-- name: tally
+SELECT type, SUM(phase = 'complete' AND verdict = 'success') AS done, COUNT(*) AS total
+FROM units WHERE archived_at IS NULL OR phase = 'complete' GROUP BY type
+
+-- name: last_number
+SELECT MAX(CAST(substr(id, :prefix_length + 1) AS INTEGER)) AS n FROM units WHERE type = :type AND id GLOB :pattern

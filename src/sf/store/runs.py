@@ -1,0 +1,184 @@
+"""Runs, their turns and their messages."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+import msgspec
+
+from sf.domain.budget import Budget
+from sf.domain.clock import Instant
+from sf.domain.dialogue import Usage
+from sf.domain.phases import Phase
+from sf.domain.runs import AttemptState, Lease, Run, RunOutcome, TurnKind
+from sf.domain.units import Unit
+from sf.store import sql, units
+from sf.store.tx import Tx
+
+_Q = sql.load("runs")
+_COLUMNS = tuple(field for field in Run.__struct_fields__ if field != "unit_id")
+
+
+class TurnRecord(msgspec.Struct, frozen=True):
+    """What is kept of one turn."""
+
+    turn: int
+    kind: TurnKind
+    model: str
+    marker: str | None
+    tool_calls: int
+    usage: Usage
+    budget: Budget
+    messages: tuple[bytes, ...]
+
+
+def _run(row: sqlite3.Row) -> Run:
+    values = {name: row[name] for name in _COLUMNS}
+    values["unit_id"] = row["unit_id_snap"]
+    values["phase"] = Phase(row["phase"])
+    values["state"] = AttemptState(row["state"])
+    values["outcome"] = RunOutcome(row["outcome"]) if row["outcome"] else None
+    return Run(**values)
+
+
+def insert(tx: Tx, unit: Unit, run_id: str, attempt: int, host: str, now: Instant) -> None:
+    """Begin a run; belongs into the transaction that raises `units.attempt`."""
+    tx.run(
+        _Q["insert"],
+        id=run_id,
+        unit=unit.id,
+        attempt=attempt,
+        phase=unit.phase.value,
+        plan_version=unit.plan_version,
+        host=host,
+        now=now,
+    )
+
+
+def finish(
+    tx: Tx,
+    run_id: str,
+    *,
+    outcome: RunOutcome,
+    state: AttemptState,
+    now: Instant,
+    error_code: str | None = None,
+    detail: str = "",
+    tree: str | None = None,
+) -> None:
+    """End a run and roll up what its turns spent."""
+    spent = tx.one(_Q["spent_by_run"], run=run_id)
+    assert spent is not None
+    tx.run(
+        _Q["finish"],
+        id=run_id,
+        outcome=outcome.value,
+        state=state.value,
+        error_code=error_code,
+        detail=detail[:2000],
+        tree=tree,
+        now=now,
+        **{name: spent[name] for name in spent.keys()},  # noqa: SIM118
+    )
+
+
+def set_state(
+    tx: Tx, run_id: str, state: AttemptState, *, workspace: str | None = None, model: str | None = None
+) -> None:
+    """Record where the attempt stands."""
+    tx.run(_Q["set_state"], id=run_id, state=state.value, workspace=workspace, model=model)
+
+
+def record_turn(tx: Tx, lease: Lease, record: TurnRecord, now: Instant) -> None:
+    """Persist a turn, its messages and its budget, under the lease."""
+    units.require_lease(tx, lease)
+    usage = record.usage
+    tx.run(
+        _Q["turn"],
+        run=lease.run_id,
+        turn=record.turn,
+        kind=record.kind.value,
+        model=record.model,
+        marker=record.marker,
+        tool_calls=record.tool_calls,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        cost_micro_usd=usage.cost_micro_usd,
+        budget_used=record.budget.used_tokens,
+        budget_max=record.budget.max_tokens,
+        now=now,
+    )
+    for message in record.messages:
+        tx.run(_Q["message"], run=lease.run_id, turn=record.turn, content=message)
+
+
+def get(tx: Tx, run_id: str) -> Run | None:
+    """The run, or None."""
+    row = tx.one(_Q["get"], id=run_id)
+    return _run(row) if row else None
+
+
+def of_unit(tx: Tx, unit_id: str) -> list[Run]:
+    """Every run of a unit, oldest first."""
+    return [_run(row) for row in tx.all(_Q["of_unit"], unit=unit_id)]
+
+
+def live(tx: Tx) -> list[Run]:
+    """Runs that have not ended."""
+    return [_run(row) for row in tx.all(_Q["live"])]
+
+
+def live_of_unit(tx: Tx, unit_id: str) -> Run | None:
+    """The unit's run that has not ended, if any."""
+    row = tx.one(_Q["live_of_unit"], unit=unit_id)
+    return _run(row) if row else None
+
+
+def totals(tx: Tx) -> sqlite3.Row:
+    """What all runs spent."""
+    row = tx.one(_Q["totals"])
+    assert row is not None
+    return row
+
+
+def totals_of_unit(tx: Tx, unit_id: str) -> sqlite3.Row:
+    """What a unit's runs spent."""
+    row = tx.one(_Q["totals_of_unit"], unit=unit_id)
+    assert row is not None
+    return row
+
+
+def turns(tx: Tx, run_id: str) -> Sequence[sqlite3.Row]:
+    """The turns of a run."""
+    return tx.all(_Q["turns_of_run"], run=run_id)
+
+
+def messages(tx: Tx, run_id: str) -> Sequence[sqlite3.Row]:
+    """The messages of a run, in order."""
+    return tx.all(_Q["messages_of_run"], run=run_id)
+
+
+def spent_by_run(tx: Tx, run_id: str) -> sqlite3.Row:
+    """What a run has spent so far."""
+    row = tx.one(_Q["spent_by_run"], run=run_id)
+    assert row is not None
+    return row
+
+
+def history(
+    tx: Tx,
+    *,
+    since: int | None = None,
+    phase: str | None = None,
+    verdict: str | None = None,
+    workflow: str | None = None,
+    model: str | None = None,
+    most: int = 20,
+) -> Sequence[sqlite3.Row]:
+    """Archived units with what they cost, newest first; filters are joined by and."""
+    return tx.all(
+        _Q["history"], since=since, phase=phase, verdict=verdict, workflow=workflow, model=model, most=most
+    )

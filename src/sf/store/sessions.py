@@ -1,0 +1,83 @@
+"""Sessions, pinned workflows, and the intents by which commands reach the loop."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from sf.domain.clock import Instant
+from sf.domain.ids import ulid
+from sf.domain.workflows import Workflow, fingerprint, parse
+from sf.store import sql
+from sf.store.tx import Tx
+
+_Q = sql.load("records")
+SessionStatus = Literal["idle", "running", "paused", "interrupted", "complete", "failed"]
+
+
+def ensure(tx: Tx, now: Instant, branch: str | None = None) -> str:
+    """The project's session, made on first use; the integration branch is the first one it is told."""
+    row = tx.one(_Q["current_session"])
+    if row is None:
+        session_id = ulid()
+        tx.run(_Q["new_session"], id=session_id, branch=branch, now=now)
+        return session_id
+    if row["integration_branch"] is None and branch is not None:
+        tx.run(_Q["set_branch"], id=row["id"], branch=branch, now=now)
+    return str(row["id"])
+
+
+def current(tx: Tx) -> sqlite3.Row | None:
+    """The project's session, if it has one."""
+    return tx.one(_Q["current_session"])
+
+
+def set_status(tx: Tx, session_id: str, status: SessionStatus, now: Instant, detail: str = "") -> None:
+    """Write where the session stands."""
+    tx.run(_Q["set_session"], id=session_id, status=status, detail=detail, now=now)
+
+
+def set_branch(tx: Tx, session_id: str, branch: str, now: Instant) -> None:
+    """Choose another integration branch."""
+    tx.run(_Q["set_branch"], id=session_id, branch=branch, now=now)
+
+
+def pin(tx: Tx, workflow: Workflow, content: str, now: Instant) -> str:
+    """Freeze a template's content; its hash."""
+    digest = fingerprint(content)
+    tx.run(_Q["pin"], hash=digest, name=workflow.name, content=content, now=now)
+    return digest
+
+
+def pinned(tx: Tx, digest: str) -> Workflow:
+    """The workflow that was pinned under this hash."""
+    row = tx.one(_Q["pinned"], hash=digest)
+    assert row is not None
+    return parse(row["content"], f"pinned workflow {row['name']}")
+
+
+def intend(tx: Tx, kind: str, payload: dict[str, Any], now: Instant) -> str:
+    """Write down what a command wants; its id."""
+    intent_id = ulid()
+    tx.run(_Q["intend"], id=intent_id, kind=kind, payload=msgspec.json.encode(payload).decode(), now=now)
+    return intent_id
+
+
+def open_intents(tx: Tx) -> Sequence[sqlite3.Row]:
+    """Intents that nobody has applied, oldest first."""
+    return tx.all(_Q["open_intents"])
+
+
+def answer_intent(tx: Tx, intent_id: str, *, ok: bool, answer: dict[str, Any], now: Instant) -> None:
+    """Record what came of an intent."""
+    tx.run(
+        _Q["answer_intent"], id=intent_id, ok=int(ok), answer=msgspec.json.encode(answer).decode(), now=now
+    )
+
+
+def intent(tx: Tx, intent_id: str) -> sqlite3.Row | None:
+    """One intent."""
+    return tx.one(_Q["intent"], id=intent_id)

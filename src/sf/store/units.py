@@ -1,0 +1,345 @@
+"""Units: rows, the ready queue, claims, lanes and blockers. Phases change in `harness.transition` alone."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from sf.domain.clock import Instant
+from sf.domain.ids import UnitType, ulid
+from sf.domain.phases import FORWARD, RANK, Phase
+from sf.domain.plans import Plan
+from sf.domain.runs import Lease
+from sf.domain.units import HoldKind, Status, Unit, Verdict
+from sf.errors import LeaseLost, UnknownUnit
+from sf.store import sql
+from sf.store.tx import Tx
+
+_Q = sql.load("units")
+_COLUMNS = tuple(field for field in Unit.__struct_fields__ if field not in ("status", "metadata", "plan"))
+
+
+def _unit(row: sqlite3.Row) -> Unit:
+    values: dict[str, Any] = {name: row[name] for name in _COLUMNS}
+    values["status"] = Status(row["phase_status"])
+    values["phase"] = Phase(row["phase"])
+    values["hold_kind"] = HoldKind(row["hold_kind"]) if row["hold_kind"] else None
+    values["metadata"] = msgspec.json.decode(row["metadata"])
+    values["plan"] = msgspec.json.decode(row["plan"]) if row["plan"] else None
+    values["parent_ready"] = bool(row["parent_ready"])
+    values["lane_open"] = bool(row["lane_open"])
+    return Unit(**values)
+
+
+def find(tx: Tx, unit_id: str) -> Unit | None:
+    """The unit, or None."""
+    row = tx.one(_Q["get"], id=unit_id)
+    return _unit(row) if row else None
+
+
+def get(tx: Tx, unit_id: str) -> Unit:
+    """The unit. Raises UnknownUnit."""
+    unit = find(tx, unit_id)
+    if unit is None:
+        raise UnknownUnit(f"there is no unit {unit_id!r}", hint="sf status lists them")
+    return unit
+
+
+def insert(
+    tx: Tx,
+    *,
+    unit_id: str,
+    unit_type: UnitType,
+    session_id: str,
+    workflow: str,
+    workflow_hash: str,
+    phase: Phase,
+    title: str,
+    now: Instant,
+    parent_id: str | None = None,
+    made_under: int = 1,
+    priority: int | None = None,
+    description: str = "",
+    metadata: dict[str, Any] | None = None,
+    plan: Plan | None = None,
+    parent_ready: bool = True,
+    lane_open: bool = True,
+    run_allowance: int = 100,
+    blocked_by: Iterable[str] = (),
+) -> None:
+    """Add a unit. `blocked_by` are units that must be terminal first; those that are do not count."""
+    upstream = list(blocked_by)
+    tx.run(
+        _Q["insert"],
+        id=unit_id,
+        session_id=session_id,
+        parent_id=parent_id,
+        type=unit_type,
+        workflow=workflow,
+        workflow_hash=workflow_hash,
+        phase=phase.value,
+        phase_rank=RANK[phase],
+        run_allowance=run_allowance,
+        made_under=made_under,
+        priority=priority,
+        title=title,
+        description=description,
+        metadata=msgspec.json.encode(metadata or {}).decode(),
+        plan=msgspec.json.encode(plan).decode() if plan else None,
+        open_blockers=sum(not get(tx, name).terminal for name in upstream),
+        parent_ready=int(parent_ready),
+        lane_open=int(lane_open),
+        now=now,
+    )
+    for name in upstream:
+        tx.run(_Q["add_blocker"], unit=unit_id, upstream=name)
+
+
+def ready(tx: Tx, room: dict[Phase, int]) -> list[Unit]:
+    """Units that could run now: for each phase at most as many as it has room for."""
+    found: list[Unit] = []
+    for phase in (*FORWARD, Phase.REASSESS):
+        most = room.get(phase, 0)
+        if most > 0:
+            found += [_unit(row) for row in tx.all(_Q["ready"], rank=RANK[phase], most=most)]
+    return found
+
+
+def next_due(tx: Tx) -> Instant | None:
+    """When the next waiting unit is due."""
+    row = tx.one(_Q["next_due"])
+    return Instant(row["due_at"]) if row and row["due_at"] is not None else None
+
+
+def wake_due(tx: Tx, now: Instant) -> int:
+    """Make units whose time has come ready."""
+    return tx.run(_Q["wake_due"], now=now)
+
+
+def claim(tx: Tx, unit: Unit, *, holder: str, host: str, until: Instant, now: Instant) -> bool:
+    """Take the unit in one conditional update. False when someone else was first."""
+    return (
+        tx.run(_Q["claim"], id=unit.id, attempt=unit.attempt, holder=holder, host=host, until=until, now=now)
+        == 1
+    )
+
+
+def renew(tx: Tx, holder: str, until: Instant) -> int:
+    """Extend every claim of this holder."""
+    return tx.run(_Q["renew"], holder=holder, until=until)
+
+
+def require_lease(tx: Tx, lease: Lease) -> None:
+    """Raise LeaseLost unless the lease is the unit's current one. Call first in every write for a run."""
+    if not tx.one(_Q["holds_lease"], id=lease.unit_id, attempt=lease.attempt, holder=lease.holder):
+        raise LeaseLost(f"run {lease.run_id} no longer holds {lease.unit_id}")
+
+
+def expired(tx: Tx, holder: str, now: Instant) -> list[Unit]:
+    """Running units of other holders whose claim has ended."""
+    return [_unit(row) for row in tx.all(_Q["expired"], holder=holder, now=now)]
+
+
+def running(tx: Tx) -> list[Unit]:
+    """Every unit whose row says running."""
+    return [_unit(row) for row in tx.all(_Q["running"])]
+
+
+def canceled_with_claim(tx: Tx) -> list[Unit]:
+    """Units that were canceled while a run held them."""
+    return [_unit(row) for row in tx.all(_Q["canceled_with_claim"])]
+
+
+def write_phase(tx: Tx, unit: Unit, to: Phase, reason: str, now: Instant) -> bool:
+    """Record and write a change of phase; for `harness.transition` only."""
+    tx.run(
+        _Q["record_transition"],
+        id=ulid(),
+        unit=unit.id,
+        origin=unit.phase.value,
+        to=to.value,
+        reason=reason,
+        now=now,
+    )
+    return (
+        tx.run(_Q["set_phase"], id=unit.id, origin=unit.phase.value, phase=to.value, rank=RANK[to], now=now)
+        == 1
+    )
+
+
+def settle(
+    tx: Tx,
+    unit_id: str,
+    *,
+    status: Status,
+    now: Instant,
+    due_at: Instant | None = None,
+    hold_kind: HoldKind | None = None,
+    hold_detail: str = "",
+    verdict: Verdict | None = None,
+    reassess_reason: str | None = None,
+    replan: bool = False,
+) -> None:
+    """Write where the unit stands after a run and release its claim."""
+    tx.run(
+        _Q["settle"],
+        id=unit_id,
+        status=status.value,
+        due_at=due_at,
+        hold_kind=hold_kind.value if hold_kind else None,
+        hold_detail=hold_detail,
+        verdict=verdict,
+        reassess_reason=reassess_reason,
+        replan=int(replan),
+        now=now,
+    )
+
+
+def cancel(tx: Tx, unit_id: str, reason: str, now: Instant) -> None:
+    """Mark the unit canceled; its run, if any, ends by itself and releases the claim."""
+    tx.run(_Q["cancel"], id=unit_id, reason=reason, now=now)
+
+
+def release_claim(tx: Tx, unit_id: str) -> None:
+    """Let go of the claim without changing anything else."""
+    tx.run(_Q["release_claim"], id=unit_id)
+
+
+def set_hold(tx: Tx, unit_id: str, kind: HoldKind | None, detail: str, now: Instant) -> None:
+    """Park a unit, or let it go."""
+    tx.run(_Q["set_hold"], id=unit_id, hold_kind=kind.value if kind else None, hold_detail=detail, now=now)
+
+
+def allow_runs(tx: Tx, unit_id: str, more: int) -> None:
+    """Grant this many runs beyond those already made."""
+    tx.run(_Q["allow_runs"], id=unit_id, more=more)
+
+
+def set_plan(tx: Tx, unit_id: str, plan: Plan, now: Instant) -> None:
+    """Keep the accepted plan."""
+    tx.run(_Q["set_plan"], id=unit_id, plan=msgspec.json.encode(plan).decode(), now=now)
+
+
+def set_place(
+    tx: Tx, unit_id: str, *, workspace: str, now: Instant, branch: str | None = None, base: str | None = None
+) -> None:
+    """Remember where the unit's work is done."""
+    tx.run(_Q["set_place"], id=unit_id, workspace=workspace, branch=branch, base=base, now=now)
+
+
+def set_base(tx: Tx, unit_id: str, commit: str, now: Instant) -> None:
+    """Remember the commit that the unit's diff is measured against."""
+    tx.run(_Q["set_base"], id=unit_id, base=commit, now=now)
+
+
+def set_merge_parent(tx: Tx, unit_id: str, commit: str | None, now: Instant) -> None:
+    """Remember the integration commit that was taken into the worktree to resolve a conflict."""
+    tx.run(_Q["set_merge_parent"], id=unit_id, commit=commit, now=now)
+
+
+def archive(tx: Tx, unit_id: str, now: Instant) -> None:
+    """Soft-delete: the row stays."""
+    tx.run(_Q["archive"], id=unit_id, now=now)
+
+
+def to_wind_up(tx: Tx) -> list[Unit]:
+    """Terminal units whose worktree, hooks and artifacts are still to be seen to."""
+    return [_unit(row) for row in tx.all(_Q["to_wind_up"])]
+
+
+def wound_up(tx: Tx, unit_id: str, now: Instant) -> None:
+    """Everything that follows a unit's end is done."""
+    tx.run(_Q["wound_up"], id=unit_id, now=now)
+
+
+def children(tx: Tx, unit_id: str) -> list[Unit]:
+    """The unit's children, oldest first, superseded ones too."""
+    return [_unit(row) for row in tx.all(_Q["children"], id=unit_id)]
+
+
+def count_children(tx: Tx, unit_id: str) -> int:
+    """How many children the unit has ever had."""
+    row = tx.one(_Q["count_children"], id=unit_id)
+    return int(row["n"]) if row else 0
+
+
+def add_children(tx: Tx, unit_id: str, number: int, now: Instant) -> None:
+    """Count open children up or down."""
+    tx.run(_Q["add_children"], id=unit_id, n=number, now=now)
+
+
+def ready_children(tx: Tx, unit_id: str, *, is_ready: bool) -> None:
+    """Tell the children whether their container is in execute."""
+    tx.run(_Q["ready_children"], id=unit_id, ready=int(is_ready))
+
+
+def take_lane(tx: Tx, task: Unit) -> bool:
+    """Make a task the owner of its slice's worktree; False when another one is."""
+    if not task.in_slice:
+        return True
+    taken = tx.run(_Q["take_lane"], slice=task.parent_id, task=task.id) == 1
+    if taken:
+        tx.run(_Q["close_lane"], slice=task.parent_id, task=task.id)
+    return taken
+
+
+def free_lane(tx: Tx, task: Unit) -> None:
+    """Let the siblings of a task use the worktree, if this task owned it."""
+    if task.in_slice and tx.run(_Q["free_lane"], slice=task.parent_id, task=task.id) == 1:
+        tx.run(_Q["open_lane"], slice=task.parent_id)
+
+
+def lane_is_taken(tx: Tx, slice_id: str) -> bool:
+    """Whether a task owns the slice's worktree."""
+    row = tx.one(_Q["lane_owner"], id=slice_id)
+    return row is not None and row["lane_owner"] is not None
+
+
+def downstream(tx: Tx, unit_id: str) -> list[Unit]:
+    """Units that wait for this one."""
+    return [_unit(row) for row in tx.all(_Q["downstream"], id=unit_id)]
+
+
+def upstream(tx: Tx, unit_id: str) -> list[Unit]:
+    """Units that this one waits for, or waited for."""
+    return [_unit(row) for row in tx.all(_Q["upstream"], id=unit_id)]
+
+
+def unblock(tx: Tx, unit_id: str, now: Instant) -> None:
+    """One of the unit's blockers is terminal now."""
+    tx.run(_Q["unblock"], id=unit_id, now=now)
+
+
+def transitions(tx: Tx, unit_id: str) -> list[sqlite3.Row]:
+    """Every recorded change of phase, oldest first."""
+    return list(tx.all(_Q["transitions"], id=unit_id))
+
+
+def open_count(tx: Tx) -> int:
+    """How many units are not terminal."""
+    row = tx.one(_Q["open_count"])
+    return int(row["n"]) if row else 0
+
+
+def held(tx: Tx) -> list[Unit]:
+    """Parked units."""
+    return [_unit(row) for row in tx.all(_Q["held"])]
+
+
+def listed(tx: Tx, *, archived: bool = False, most: int = 1000) -> list[Unit]:
+    """Units for people, oldest first."""
+    return [_unit(row) for row in tx.all(_Q["listed"], all=int(archived), most=most)]
+
+
+def tally(tx: Tx) -> dict[str, tuple[int, int]]:
+    """Done and total, by type."""
+    return {row["type"]: (int(row["done"]), int(row["total"])) for row in tx.all(_Q["tally"])}
+
+
+def next_number(tx: Tx, unit_type: UnitType, prefix: str) -> int:
+    """The first free number behind a prefix such as `milestone/m`."""
+    row = tx.one(_Q["last_number"], type=unit_type, prefix_length=len(prefix), pattern=f"{prefix}[0-9]*")
+    return int(row["n"] or 0) + 1 if row else 1

@@ -1,0 +1,1 @@
+"""How people and programs reach sf."""

@@ -1,0 +1,101 @@
+"""`sf auto` and `sf next`: running the loop in the foreground."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sf.paths import Project, find_project
+from sf.surfaces.cli.progress import Progress
+from sf.surfaces.cli.speech import Speech, count, money, table
+
+if TYPE_CHECKING:
+    from sf.app.compose import Result, Selection
+
+_EXIT = {"done": 0, "waiting": 3, "paused": 3, "failed": 1, "interrupted": 130}
+
+
+@click.command()
+@click.pass_obj
+def auto(speech: Speech) -> int:
+    """Run the autopilot until everything is done, or waits for you.
+
+    Ctrl-C stops it: what is running is interrupted and goes on with the next `sf auto`.
+    """
+    project = find_project(Path.cwd())
+    return drive(project, speech)
+
+
+@click.command("next")
+@click.pass_obj
+def next_(speech: Speech) -> int:
+    """Dispatch one unit, wait for it, show what came of it."""
+    from sf.app.compose import Selection
+
+    project = find_project(Path.cwd())
+    return drive(project, speech, Selection(most=1))
+
+
+def drive(project: Project, speech: Speech, selection: Selection | None = None) -> int:
+    """Run the loop, show it, and end with the table; the exit code."""
+    import asyncio
+
+    from sf.app import reports
+    from sf.app.compose import autopilot
+
+    if reports.status(project).session == "paused":
+        speech.say("the session is paused → sf resume, then sf auto")
+        return 3
+    progress = Progress(speech)
+    try:
+        result = asyncio.run(autopilot(project, progress, selection))
+    finally:
+        progress.close()
+    speech.result = result
+    show_outcome(project, speech, result)
+    return exit_code(project, result)
+
+
+def exit_code(project: Project, result: Result) -> int:
+    """0 done, 1 failed or abandoned, 3 waiting for a person, 130 interrupted."""
+    from sf.app import reports
+
+    code = _EXIT[result.ending]
+    abandoned = any(line.result == "abandoned" for line in reports.outcome(project))
+    return 1 if code == 0 and abandoned else code
+
+
+def show_outcome(project: Project, speech: Speech, result: Result) -> None:
+    """The table of units, evidence, commits and cost, and what waits."""
+    from sf.app import reports
+
+    lines = reports.outcome(project)
+    if lines:
+        header = ["unit", "title", "result", "evidence", "commit", "runs", "tokens", "cost"]
+        rows = [
+            [
+                line.id,
+                line.title[:44],
+                line.result,
+                line.evidence,
+                line.commit[:10],
+                str(line.runs),
+                count(line.tokens),
+                money(line.cost_micro_usd),
+            ]
+            for line in lines
+        ]
+        speech.say()
+        for text in table(rows, header):
+            speech.say(text)
+    else:
+        speech.say('nothing to do: state a goal with sf plan "…"')
+    if result.detail:
+        speech.say(f"\n{result.ending}: {result.detail}")
+    for blocker in reports.status(project).blockers:
+        where = blocker.unit_id or "session"
+        speech.say(
+            f"\n{speech.paint('waits for you', 'yellow')}  {where}: {blocker.detail}\n  → {blocker.way_out}"
+        )

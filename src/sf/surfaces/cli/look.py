@@ -1,0 +1,174 @@
+"""Looking: status, why, history, doctor. Nothing heavy is imported here."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sf.domain.clock import brief_duration, rfc3339
+from sf.errors import BadUsage
+from sf.paths import find_project
+from sf.surfaces.cli.speech import Speech, count, money, progress_bar, table
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@click.pass_obj
+def status(speech: Speech, as_json: bool) -> int:
+    """The project at a glance: what runs, what waits, what waits for you."""
+    from sf.app import reports
+
+    report = reports.status(find_project(Path.cwd()))
+    if speech.answer(report, as_json=as_json):
+        return 0
+    speech.say(f"Project:    {report.project}" + (f" → {report.branch}" if report.branch else ""))
+    speech.say(f"Session:    {report.session}" + (f", {report.holder}" if report.holder else ""))
+    for word, kind in (("Milestones", "milestone"), ("Slices", "slice"), ("Tasks", "task")):
+        done, total = report.done.get(kind, (0, 0))
+        speech.say(f"{word + ':':<12}{progress_bar(done, total)}")
+    worked = f"{report.runs} runs, {brief_duration(report.worked_ms)}"
+    speech.say(f"Spent:      {worked}, {count(report.tokens)} tokens, {money(report.cost_micro_usd)}")
+    for line in report.running:
+        spent = f"{brief_duration(line.elapsed_ms)} {count(line.tokens)} {money(line.cost_micro_usd)}"
+        speech.say(f"Running:    {line.id} {line.phase} {spent}  {line.title}")
+    for line in report.waiting[:20]:
+        detail = f" ({line.detail})" if line.detail else ""
+        speech.say(f"Waiting:    {line.id} {line.phase}: {line.standing}{detail}  {line.title}")
+    for drift in report.drift:
+        speech.say(f"config drift detected — restart to apply: {drift}")
+    for blocker in report.blockers:
+        speech.say(
+            f"Blocker:    {blocker.event} {blocker.unit_id} {blocker.detail}\n            → {blocker.way_out}"
+        )
+    if not report.blockers:
+        speech.say("Blocker:    none")
+    return 0
+
+
+@click.command()
+@click.argument("unit_id")
+@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@click.pass_obj
+def why(speech: Speech, unit_id: str, as_json: bool) -> int:
+    """Why a unit stands where it stands: its reason, its way on, everything recorded about it."""
+    from sf.app import reports
+
+    report = reports.why(find_project(Path.cwd()), unit_id)
+    if speech.answer(report, as_json=as_json):
+        return 0
+    speech.say(f"{report.unit.id}: {report.unit.title}")
+    speech.say(f"{report.unit.phase}: {report.reason}")
+    if report.way_out:
+        speech.say(f"→ {report.way_out}")
+    if report.workspace:
+        speech.say(f"workspace: {report.workspace}" + (f" on {report.branch}" if report.branch else ""))
+    speech.say("counters: " + ", ".join(f"{key} {value}" for key, value in report.counters.items()))
+    for title, lines in (
+        ("waits for", report.blocked_by),
+        (
+            "children",
+            [f"{child.id} {child.phase} {child.standing}: {child.title}" for child in report.children],
+        ),
+        ("phases", report.transitions),
+        ("runs", [_run(run) for run in report.runs]),
+        ("evidence", [f"{item['kind']}: {item['summary']}" for item in report.evidence]),
+        ("will be told", [report.feedback] if report.feedback else []),
+    ):
+        if lines:
+            speech.say(f"\n{title}:")
+            for line in lines:
+                speech.say(f"  {line}")
+    return 0
+
+
+def _run(run: dict[str, Any]) -> str:
+    took = brief_duration(run["duration_ms"]) if run["duration_ms"] is not None else "running"
+    code = f" [{run['error_code']}]" if run["error_code"] else ""
+    detail = " ".join(str(run["detail"]).split())[:140]
+    return f"#{run['attempt']} {run['phase']} {run['outcome'] or run['state']}{code} {took} {detail}"
+
+
+@click.command()
+@click.option("--since", help="Only units that ended on or after this date (YYYY-MM-DD).")
+@click.option("--phase", help="Only units that reached this phase.")
+@click.option("--verdict", type=click.Choice(["success", "abandoned", "canceled"]), help="Only these.")
+@click.option("--workflow", help="Only this workflow.")
+@click.option("--model", help="Only units that this model worked on.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@click.pass_obj
+def history(
+    speech: Speech,
+    since: str | None,
+    phase: str | None,
+    verdict: str | None,
+    workflow: str | None,
+    model: str | None,
+    limit: int,
+    as_json: bool,
+) -> int:
+    """Units that have ended, newest first. Filters are joined by and."""
+    from sf.app import reports
+
+    rows = reports.history(
+        find_project(Path.cwd()),
+        since=_date(since),
+        phase=phase,
+        verdict=verdict,
+        workflow=workflow,
+        model=model,
+        most=limit,
+    )
+    if speech.answer(rows, as_json=as_json):
+        return 0
+    if not rows:
+        speech.say("nothing has ended yet")
+        return 0
+    header = ["ended", "unit", "title", "result", "runs", "cost", "commit"]
+    lines = [
+        [
+            rfc3339(row["archived_at"])[:16],
+            row["unit_id"],
+            row["title"][:40],
+            row["verdict"] or row["phase_status"],
+            str(row["runs"]),
+            money(row["cost_micro_usd"]),
+            (row["commit_id"] or "")[:10],
+        ]
+        for row in rows
+    ]
+    for line in table(lines, header):
+        speech.say(line)
+    return 0
+
+
+def _date(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
+    except ValueError:
+        raise BadUsage(f"--since {text!r}: expected a date such as 2026-04-01") from None
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@click.pass_obj
+def doctor(speech: Speech, as_json: bool) -> int:
+    """Check configuration, workflows, gates, database, lock, git, sandbox and keys.
+
+    Exit code 0 when everything passes, 1 when anything warns or fails.
+    """
+    from sf.app.doctor import examine
+
+    checks = examine(find_project(Path.cwd()))
+    if not speech.answer(checks, as_json=as_json):
+        for check in checks:
+            mark = {"pass": ("ok  ", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "red")}[
+                check.verdict
+            ]
+            speech.say(f"{speech.paint(*mark)}  {check.name:<14} {check.detail}")
+    return 0 if all(check.verdict == "pass" for check in checks) else 1

@@ -1,0 +1,161 @@
+"""The command line: commands found by name and loaded when they are called; errors on one line."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from sf import __version__
+from sf.errors import InvalidConfig, SfError
+from sf.surfaces.cli.speech import Speech
+
+COMMANDS: dict[str, str] = {
+    "demo": "sf.surfaces.cli.setup:demo",
+    "init": "sf.surfaces.cli.setup:init",
+    "plan": "sf.surfaces.cli.goals:plan",
+    "dispatch": "sf.surfaces.cli.goals:dispatch",
+    "auto": "sf.surfaces.cli.drive:auto",
+    "next": "sf.surfaces.cli.drive:next_",
+    "pause": "sf.surfaces.cli.steer:pause",
+    "resume": "sf.surfaces.cli.steer:resume",
+    "abandon": "sf.surfaces.cli.steer:abandon",
+    "reassess-resolve": "sf.surfaces.cli.steer:reassess_resolve",
+    "uat-approve": "sf.surfaces.cli.steer:uat_approve",
+    "uat-reject": "sf.surfaces.cli.steer:uat_reject",
+    "merge-resolve": "sf.surfaces.cli.steer:merge_resolve",
+    "force-clear": "sf.surfaces.cli.steer:force_clear",
+    "status": "sf.surfaces.cli.look:status",
+    "why": "sf.surfaces.cli.look:why",
+    "history": "sf.surfaces.cli.look:history",
+    "doctor": "sf.surfaces.cli.look:doctor",
+    "config": "sf.surfaces.cli.settings:config",
+    "headless": "sf.surfaces.cli.headless:headless",
+}
+
+SUMMARIES: dict[str, str] = {
+    "demo": "Watch a goal become merged commits, with no key and no network.",
+    "init": "Set sf up in this repository.",
+    "plan": "State a goal; sf decomposes it into slices and tasks.",
+    "dispatch": "Run one ad-hoc prompt, or one unit out of turn.",
+    "auto": "Run the autopilot until everything is done or waits for you.",
+    "next": "Run one step and stop.",
+    "pause": "Stop cleanly after the turns that are running.",
+    "resume": "Lift a pause.",
+    "abandon": "Call a unit off, with what is below it.",
+    "reassess-resolve": "Answer a question that a unit waits for.",
+    "uat-approve": "Accept a unit that waits for acceptance.",
+    "uat-reject": "Refuse a unit that waits for acceptance.",
+    "merge-resolve": "Try a merge again after you mended what held it.",
+    "force-clear": "Clear a blocker without an answer.",
+    "status": "The project at a glance.",
+    "why": "Why a unit stands where it stands.",
+    "history": "Units that have ended.",
+    "doctor": "Check that everything is in order.",
+    "config": "Check or show the configuration.",
+    "headless": "Any command as one JSON event per line.",
+}
+
+
+class Commands(click.Group):
+    """Loads a command's module only when it is called; knows near misses."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every command, in the order of a day's work."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Load one command."""
+        place = COMMANDS.get(name)
+        if place is None:
+            return None
+        module, _, attribute = place.partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Say what was meant when a command is misspelt."""
+        if args and args[0] not in COMMANDS:
+            close = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else "sf --help lists the commands"
+            raise click.UsageError(f"there is no command {args[0]!r}; {hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in the help, without loading anything."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(SUMMARIES.items()))
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="sf", message="%(prog)s %(version)s")
+@click.option("-C", "folder", type=click.Path(exists=True, file_okay=False), help="Run as if started there.")
+@click.pass_context
+def sf(ctx: click.Context, folder: str | None) -> None:
+    """An autopilot for software engineering that you own.
+
+    Start with `sf demo`. In your own repository: `sf init`, `sf plan "a goal"`, `sf auto`.
+    """
+    if folder:
+        os.chdir(folder)
+    if ctx.obj is None:
+        ctx.obj = Speech()
+
+
+def run(arguments: Sequence[str], speech: Speech | None = None) -> int:
+    """Run a command; the exit code. Whatever goes wrong is one line on stderr."""
+    try:
+        result = sf.main(args=list(arguments), prog_name="sf", standalone_mode=False, obj=speech)
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.Abort:
+        return 130
+    except KeyboardInterrupt:
+        _complain("interrupted")
+        return 130
+    except click.ClickException as error:
+        _complain(error.format_message())
+        return 2
+    except SfError as error:
+        return _explain(error)
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+    except Exception as error:  # the outermost boundary: one line for the person, the rest for the log
+        where = _log_traceback()
+        _complain(f"{type(error).__name__}: {error} [internal] → {where}")
+        return 1
+
+
+def _explain(error: SfError) -> int:
+    _complain(error.line())
+    if isinstance(error, InvalidConfig):
+        for problem in error.problems:
+            print(f"  {problem}", file=sys.stderr)
+    return error.exit_code
+
+
+def _complain(line: str) -> None:
+    print(f"sf: {line}", file=sys.stderr)
+
+
+def _log_traceback() -> str:
+    from sf.paths import sf_home
+
+    path = sf_home() / "log" / "crash.log"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(traceback.format_exc() + "\n")
+    except OSError:
+        return "the traceback could not be written: " + str(Path(path).parent)
+    return f"the traceback is in {path}"

@@ -1,0 +1,143 @@
+"""What is shown while the autopilot works: rows that redraw on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+
+from sf.domain import events
+from sf.domain.clock import brief_duration
+from sf.domain.decide import PASSED
+from sf.domain.excerpt import one_line
+from sf.surfaces.cli.speech import Speech, count, money
+
+_REDRAW = 0.1
+
+
+class _Row:
+    def __init__(self, event: events.Event) -> None:
+        self.unit_id = event.unit_id
+        self.phase = str(event.data["phase"])
+        self.title = str(event.data["title"])
+        self.started = time.monotonic()
+        self.tokens = 0
+        self.cost = 0
+        self.last = ""
+
+
+class Progress:
+    """Follows the event bus of one autopilot."""
+
+    def __init__(self, speech: Speech) -> None:
+        self._speech = speech
+        self._rows: dict[str, _Row] = {}
+        self._drawn = 0
+        self._drawn_at = 0.0
+        self._started = time.monotonic()
+        self.tokens = 0
+        self.cost = 0
+
+    def __call__(self, event: events.Event) -> None:
+        """Take an event in."""
+        if self._speech.headless:
+            if event.name != events.AUTO_LOOP:
+                self._speech.event(event.name, unit_id=event.unit_id, at=event.at, **event.data)
+            return
+        self._follow(event)
+        line = self._line(event)
+        if line:
+            self._clear()
+            print(line, flush=True)
+        if self._speech.live and (line or time.monotonic() - self._drawn_at > _REDRAW):
+            self._draw()
+
+    def close(self) -> None:
+        """Take the live rows off the screen."""
+        self._clear()
+
+    def _follow(self, event: events.Event) -> None:
+        row = self._rows.get(event.unit_id)
+        if event.name == events.RUN_STARTED:
+            self._rows[event.unit_id] = _Row(event)
+        elif event.name == events.RUN_ENDED:
+            self._rows.pop(event.unit_id, None)
+        elif row is not None and event.name == events.TURN_ENDED:
+            spent = int(event.data["input_tokens"]) + int(event.data["output_tokens"])
+            row.tokens += spent
+            row.cost += int(event.data["cost_micro_usd"])
+            self.tokens += spent
+            self.cost += int(event.data["cost_micro_usd"])
+        elif row is not None and event.name == events.TOOL_CALLED:
+            row.last = f"{event.data['tool']}: {event.data['output']}"
+        elif row is not None and event.name == events.STATE_CHANGED:
+            row.last = str(event.data["state"]).replace("_", " ")
+
+    def _line(self, event: events.Event) -> str:
+        """The line that an event leaves behind, if any."""
+        text = self._told(event)
+        if not text:
+            return ""
+        stamp = self._speech.paint(f"{time.monotonic() - self._started:6.1f}s", "dim")
+        return f"{stamp}  {event.unit_id or 'sf':<16} {text}"
+
+    def _told(self, event: events.Event) -> str:
+        paint, data = self._speech.paint, event.data
+        match event.name:
+            case events.RUN_STARTED:
+                return (
+                    f"{paint(str(data['phase']), 'cyan')}: {data['title']}" if not self._speech.live else ""
+                )
+            case events.GATE_RESULT if data["passed"]:
+                return (
+                    paint(f"gate {data['gate']} passed", "green")
+                    + f" ({brief_duration(data['duration_ms'])})"
+                )
+            case events.GATE_RESULT:
+                return paint(f"gate {data['gate']} failed", "red")
+            case events.PHASE_CHANGE if data["reason"] == PASSED:
+                return ""
+            case events.PHASE_CHANGE:
+                return self._moved(str(data["to"]), str(data["reason"]))
+            case events.HELD:
+                return paint(f"waits for you ({data['kind']}): ", "yellow") + one_line(
+                    str(data["detail"]), 200
+                )
+            case events.MERGE_CONFLICT:
+                return paint("merge conflict", "yellow")
+            case events.RUN_ENDED if data["error_code"] and data["outcome"] != "success":
+                return paint(f"{data['error_code']}: ", "yellow") + one_line(str(data["detail"]), 160)
+            case events.WARNING:
+                return paint(str(data["detail"]), "yellow")
+            case events.CONFIG_RELOADED:
+                return "configuration reloaded"
+            case _:
+                return ""
+
+    def _moved(self, to: str, reason: str) -> str:
+        arrow = f"→ {to:<9}"
+        if to == "complete":
+            return self._speech.paint(f"{arrow} {reason}", "green")
+        setback = to == "reassess" or reason.startswith(("gate ", "review wants", "merge conflict"))
+        return f"{arrow} {self._speech.paint(reason, 'yellow' if setback else 'dim')}"
+
+    def _draw(self) -> None:
+        self._clear()
+        width = shutil.get_terminal_size().columns
+        lines = [self._row(row) for row in self._rows.values()]
+        total = f"{len(self._rows)} running · {count(self.tokens)} tokens · {money(self.cost)}"
+        for line in [*lines, total]:
+            sys.stdout.write(line[: width - 1] + "\n")
+        sys.stdout.flush()
+        self._drawn = len(lines) + 1
+        self._drawn_at = time.monotonic()
+
+    def _row(self, row: _Row) -> str:
+        elapsed = brief_duration(int((time.monotonic() - row.started) * 1000))
+        head = f"⠿ {row.unit_id:<16} {row.phase:<8} {elapsed:>6} {count(row.tokens):>6} {money(row.cost):>8}"
+        return f"{head}  {one_line(row.title, 40)}  {one_line(row.last, 60)}"
+
+    def _clear(self) -> None:
+        if self._drawn:
+            sys.stdout.write(f"\x1b[{self._drawn}F\x1b[J")
+            self._drawn = 0

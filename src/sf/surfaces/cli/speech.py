@@ -1,0 +1,77 @@
+"""How a command speaks: to a person on a terminal, as plain lines, or as JSON."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import msgspec
+
+
+class Speech:
+    """Where output goes. `headless` is one JSON object per line, with a result at the end."""
+
+    def __init__(self, *, headless: bool = False) -> None:
+        self.headless = headless
+        self.result: Any = None
+
+    @property
+    def live(self) -> bool:
+        """Whether rows may be redrawn in place."""
+        return sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb") and not self.headless
+
+    @property
+    def colour(self) -> bool:
+        """Whether colour is welcome."""
+        return self.live and not os.environ.get("NO_COLOR")
+
+    def say(self, text: str = "") -> None:
+        """A line for a person; silent when headless."""
+        if not self.headless:
+            print(text, flush=True)
+
+    def event(self, name: str, **data: Any) -> None:
+        """A line for a program; silent otherwise."""
+        if self.headless:
+            print(msgspec.json.encode({"event": name, **data}).decode(), flush=True)
+
+    def answer(self, data: Any, *, as_json: bool) -> bool:
+        """Give a result: as JSON when asked, kept for the end when headless. True when it was given so."""
+        self.result = data
+        if as_json and not self.headless:
+            print(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
+        return as_json or self.headless
+
+    def paint(self, text: str, colour: str) -> str:
+        """Coloured text where colour is welcome."""
+        codes = {"green": "32", "red": "31", "yellow": "33", "dim": "2", "bold": "1", "cyan": "36"}
+        return f"\x1b[{codes[colour]}m{text}\x1b[0m" if self.colour else text
+
+
+def table(rows: list[list[str]], header: list[str]) -> list[str]:
+    """Rows as aligned columns."""
+    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        for row in [header, *rows]
+    ]
+    rule = "  ".join("─" * width for width in widths)
+    return [lines[0].rstrip(), rule, *(line.rstrip() for line in lines[1:])]
+
+
+def money(micro_usd: int) -> str:
+    """An amount for people."""
+    return f"${micro_usd / 1_000_000:.4f}" if micro_usd < 1_000_000 else f"${micro_usd / 1_000_000:.2f}"
+
+
+def count(number: int) -> str:
+    """A count for people: 842, 12.3k, 4.1M."""
+    if number < 1000:
+        return str(number)
+    return f"{number / 1000:.1f}k" if number < 1_000_000 else f"{number / 1_000_000:.1f}M"
+
+
+def progress_bar(done: int, total: int) -> str:
+    """`7 / 18 (39%)`"""
+    return f"{done} / {total} ({done * 100 // total if total else 0}%)"

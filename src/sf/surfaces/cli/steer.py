@@ -1,0 +1,100 @@
+"""Steering: pause, resume, abandon, and the answers that units wait for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sf.paths import find_project
+from sf.surfaces.cli.speech import Speech
+
+
+def _submit(kind: str, **payload: Any) -> dict[str, Any]:
+    from sf.app import intake
+
+    return intake.submit(find_project(Path.cwd()), kind, payload)
+
+
+def _told(speech: Speech, answer: dict[str, Any], text: str) -> int:
+    speech.answer(answer, as_json=False)
+    speech.say(text)
+    return 0
+
+
+@click.command()
+@click.argument("reason", default="")
+@click.pass_obj
+def pause(speech: Speech, reason: str) -> int:
+    """Pause: running turns end, nothing is lost or charged."""
+    answer = _submit("pause", reason=reason)
+    return _told(speech, answer, "paused already" if answer.get("already") else "paused → sf resume lifts it")
+
+
+@click.command()
+@click.pass_obj
+def resume(speech: Speech) -> int:
+    """Lift a pause; `sf auto` then goes on."""
+    return _told(speech, _submit("resume"), "resumed → sf auto goes on")
+
+
+@click.command()
+@click.argument("unit_id")
+@click.argument("reason")
+@click.option("--now", is_flag=True, help="Stop a running turn at once instead of after it.")
+@click.pass_obj
+def abandon(speech: Speech, unit_id: str, reason: str, now: bool) -> int:
+    """Call a unit off, with everything below it. Its work is kept under a rescue ref."""
+    answer = _submit("abandon", unit_id=unit_id, reason=reason, now=now)
+    running = answer["running"]
+    text = f"{unit_id} is called off" + (f"; still ending: {', '.join(running)}" if running else "")
+    return _told(speech, answer, text)
+
+
+@click.command("reassess-resolve")
+@click.argument("unit_id")
+@click.argument("answer")
+@click.pass_obj
+def reassess_resolve(speech: Speech, unit_id: str, answer: str) -> int:
+    """Answer the question of a unit that escalated or is blocked; the agent reads your words."""
+    given = _submit("reassess_resolve", unit_id=unit_id, answer=answer)
+    return _told(speech, given, f"{unit_id} goes on in {given['phase']}")
+
+
+@click.command("uat-approve")
+@click.argument("unit_id")
+@click.pass_obj
+def uat_approve(speech: Speech, unit_id: str) -> int:
+    """Accept a unit that waits for acceptance."""
+    answer = _submit("uat_approve", unit_id=unit_id)
+    return _told(speech, answer, f"{unit_id} goes on in {answer['phase']}")
+
+
+@click.command("uat-reject")
+@click.argument("unit_id")
+@click.argument("reason")
+@click.pass_obj
+def uat_reject(speech: Speech, unit_id: str, reason: str) -> int:
+    """Refuse a unit that waits for acceptance; it is reassessed with your reason."""
+    answer = _submit("uat_reject", unit_id=unit_id, reason=reason)
+    return _told(speech, answer, f"{unit_id} goes to {answer['phase']}")
+
+
+@click.command("merge-resolve")
+@click.argument("unit_id")
+@click.pass_obj
+def merge_resolve(speech: Speech, unit_id: str) -> int:
+    """Try the merge of a unit again, after you resolved the conflict in its worktree."""
+    answer = _submit("merge_resolve", unit_id=unit_id)
+    return _told(speech, answer, f"{unit_id} is merged again with the next sf auto")
+
+
+@click.command("force-clear")
+@click.argument("blocker_id")
+@click.pass_obj
+def force_clear(speech: Speech, blocker_id: str) -> int:
+    """Clear a blocker by its id (or its beginning) without an answer."""
+    answer = _submit("force_clear", blocker_id=blocker_id)
+    where = f"; {answer['unit_id']} goes on in {answer['phase']}" if answer.get("unit_id") else ""
+    return _told(speech, answer, f"cleared{where}")

@@ -1,0 +1,1 @@
+"""Git, worktrees and path containment: every git process that sf starts is started here."""

@@ -1,0 +1,72 @@
+"""The disposable `.git` that an agent sees: written as files, never read by internal git."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import stat
+from pathlib import Path
+
+from sf.workspaces.git import Identity
+
+_CONFIG = """[core]
+\trepositoryformatversion = 0
+\tbare = false
+\tlogallrefupdates = true
+[gc]
+\tauto = 0
+[user]
+\tname = {name}
+\temail = {email}
+"""
+
+
+def write(
+    folder: Path, owned: Path, index: Path, branch: str | None, commit: str, identity: Identity
+) -> None:
+    """Replace `folder/.git` by a fresh one at `commit`, on `branch` or detached."""
+    new = folder.parent / f".{folder.name}.git-{secrets.token_hex(6)}"
+    try:
+        for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
+            (new / name).mkdir(parents=True)
+        (new / "config").write_text(_CONFIG.format(name=_value(identity.name), email=_value(identity.email)))
+        (new / "objects" / "info" / "alternates").write_text(f"{owned / 'objects'}\n")
+        if branch is None:
+            (new / "HEAD").write_text(f"{commit}\n")
+        else:
+            (new / "HEAD").write_text(f"ref: refs/heads/{branch}\n")
+            ref = new / "refs" / "heads" / branch
+            ref.parent.mkdir(parents=True, exist_ok=True)
+            ref.write_text(f"{commit}\n")
+        for name in ("info/exclude", "shallow"):
+            if (owned / name).is_file():
+                shutil.copyfile(owned / name, new / name)
+        shutil.copyfile(index, new / "index")
+        discard(folder / ".git")
+        new.rename(folder / ".git")
+    except BaseException:
+        discard(new)
+        raise
+
+
+def discard(path: Path) -> None:
+    """Remove whatever is at `path`, following no link and overcoming directories made unreadable."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISDIR(mode):
+        path.unlink()
+        return
+    for parent, folders, _ in os.walk(path, onerror=None):
+        for name in folders:
+            place = Path(parent) / name
+            if not place.is_symlink() and stat.S_IMODE(place.stat().st_mode) & 0o700 != 0o700:
+                place.chmod(0o700)
+    shutil.rmtree(path)
+
+
+def _value(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    return f'"{escaped}"'

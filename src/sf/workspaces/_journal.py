@@ -1,0 +1,159 @@
+"""What a landing holds while it runs, written so that whoever comes after a crash can end it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from sf.workspaces._facade import replace_file
+from sf.workspaces._layout import Layout, read_small
+from sf.workspaces.refusals import CheckoutBusy
+
+_WAIT = 0.02
+
+
+class Journal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One landing into a checkout: the ref is locked from `preparing` on, files are touched in `moving`."""
+
+    landing_id: str
+    branch: str
+    old: str
+    new: str
+    step: Literal["checking", "preparing", "moving"]
+
+
+class Desk:
+    """The files of a landing: its journal, its private index, and its locks in the user's git directory."""
+
+    def __init__(self, layout: Layout, state: Path) -> None:
+        self._layout = layout
+        self._state = state
+        self.index = state / "landing" / "index"
+        self.descriptor = -1
+
+    @contextlib.asynccontextmanager
+    async def claimed(self, patience: float) -> AsyncIterator[None]:
+        """Hold the landing lock, which also the git processes of a killed landing hold until they end."""
+        (self._state / "landing").mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._state / "landing.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            await _flock(descriptor, patience)
+            self.descriptor = descriptor
+            yield
+        finally:
+            self.descriptor = -1
+            os.close(descriptor)
+
+    def write(self, journal: Journal) -> None:
+        """Make the journal durable before the step it names begins."""
+        replace_file(self._state / "landing.json", msgspec.json.encode(journal), sync=True)
+
+    def read(self) -> Journal | None:
+        """Return the journal of an unfinished landing, or None."""
+        try:
+            return msgspec.json.decode((self._state / "landing.json").read_bytes(), type=Journal)
+        except FileNotFoundError:
+            return None
+
+    async def lock(self, journal: Journal, patience: float = 2.0) -> None:
+        """Take HEAD.lock, then index.lock, each bearing the landing's id from its first moment."""
+        for lock in self._locks():
+            await self._take(lock, journal.landing_id, patience)
+
+    def owns_index(self, journal: Journal) -> bool:
+        """Return whether this landing holds the user's index."""
+        return read_small(self._layout.index.with_name("index.lock")) == journal.landing_id
+
+    def install_index(self, journal: Journal) -> None:
+        """Put the private index in the place of the user's, whose lock this landing holds."""
+        temporary = self._layout.git_dir / f".sf-{journal.landing_id}-index"
+        temporary.write_bytes(self.index.read_bytes())
+        temporary.replace(self._layout.index)
+
+    def clear(self, journal: Journal) -> None:
+        """Give back every lock that bears the landing's id and forget the landing."""
+        for lock in reversed(self._locks()):
+            if read_small(lock) == journal.landing_id:
+                lock.unlink(missing_ok=True)
+        # A git process that was killed while it held the ref leaves its lock, which bears the new value.
+        ref_lock = self._ref_lock(journal)
+        if read_small(ref_lock) == journal.new:
+            ref_lock.unlink(missing_ok=True)
+        (self._state / "facade" / "HEAD.lock").unlink(missing_ok=True)
+        for leftover in self._layout.git_dir.glob(f".sf-{journal.landing_id}*"):
+            leftover.unlink(missing_ok=True)
+        for guard in (self._layout.common / "objects" / "pack").glob("pack-*.keep"):
+            if read_small(guard) == f"sf {journal.landing_id}":
+                guard.unlink(missing_ok=True)
+        for leftover in (self._state / "landing").glob("*"):
+            leftover.unlink(missing_ok=True)
+        (self._state / "landing.json").unlink(missing_ok=True)
+
+    async def drop_empty_ref_lock(self, journal: Journal, patience: float = 1.0) -> None:
+        """Remove the ref lock of a git process that was killed before it wrote a value into its lock.
+
+        Such a lock bears no name. It counts as the dead landing's when it is younger than the step that
+        takes it and stays empty and the same for `patience`: a live git fills it within microseconds.
+        """
+        lock = self._ref_lock(journal)
+        before = _identity_if_empty(lock)
+        if journal.step != "preparing" or before is None:
+            return
+        if before[1] < (self._state / "landing.json").stat().st_mtime_ns:
+            return
+        await asyncio.sleep(patience)
+        if _identity_if_empty(lock) == before:
+            lock.unlink(missing_ok=True)
+
+    def _ref_lock(self, journal: Journal) -> Path:
+        return self._layout.common / "refs" / "heads" / f"{journal.branch}.lock"
+
+    def _locks(self) -> tuple[Path, Path]:
+        return self._layout.git_dir / "HEAD.lock", self._layout.git_dir / "index.lock"
+
+    async def _take(self, lock: Path, landing_id: str, patience: float) -> None:
+        temporary = self._layout.git_dir / f".sf-{landing_id}-lock"
+        temporary.write_text(f"{landing_id}\n")
+        try:
+            deadline = asyncio.get_running_loop().time() + patience
+            while True:
+                try:
+                    os.link(temporary, lock)
+                    return
+                except FileExistsError as error:
+                    if asyncio.get_running_loop().time() > deadline:
+                        raise CheckoutBusy(
+                            f"another git process holds {lock}",
+                            paths=(str(lock),),
+                            hint="wait for it, or remove the file if no git runs",
+                        ) from error
+                await asyncio.sleep(_WAIT)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def _identity_if_empty(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return None
+    return (status.st_ino, status.st_mtime_ns) if status.st_size == 0 else None
+
+
+async def _flock(descriptor: int, patience: float) -> None:
+    deadline = asyncio.get_running_loop().time() + patience
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError as error:
+            if asyncio.get_running_loop().time() > deadline:
+                raise CheckoutBusy("another landing into this checkout has not ended") from error
+        await asyncio.sleep(_WAIT)

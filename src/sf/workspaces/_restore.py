@@ -1,0 +1,111 @@
+"""A half-moved checkout brought to one side: only what the landing itself wrote is touched."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from sf.workspaces._journal import Desk, Journal
+from sf.workspaces.changes import FileChange, between
+from sf.workspaces.git import Git
+
+_GITLINK = "160000"
+_LINK = "120000"
+_ABSENT = "000000"
+
+
+class _Content(msgspec.Struct, frozen=True):
+    kind: Literal["absent", "file", "link", "other"]
+    content: bytes = b""
+
+
+async def bring(git: Git, root: Path, facade: Path, journal: Journal, desk: Desk, *, forward: bool) -> None:
+    """Give every path that holds the other side, or a beginning of the new one, its target content."""
+    remove: list[str] = []
+    write: list[str] = []
+    for change in await between(git, facade, journal.old, journal.new):
+        if _GITLINK in (change.old_mode, change.new_mode):
+            continue
+        now = _current(root, change.path)
+        if now.kind == "absent" and (change.new_mode if forward else change.old_mode) == _ABSENT:
+            continue
+        old = await _blob(git, root, facade, change, change.old_mode, change.old_id)
+        new = await _blob(git, root, facade, change, change.new_mode, change.new_id)
+        target, other = (new, old) if forward else (old, new)
+        same_content = change.old_id == change.new_id
+        if (now == target and not same_content) or not _is_half_moved(now, other, new):
+            continue
+        (remove if target.kind == "absent" else write).append(change.path)
+    for path in remove:
+        _unlink(root, path)
+    # What is still no file or link here holds something of the user's; checkout-index would delete it.
+    write = [path for path in write if _current(root, path).kind != "other"]
+    if write:
+        commit = journal.new if forward else journal.old
+        await _write(git, root, facade, desk, commit, write)
+
+
+def _is_half_moved(now: _Content, other: _Content, new: _Content) -> bool:
+    # git unlinks a file before it writes the new one, so absence is a half-moved state too. A directory
+    # stands there when a file became one; its files are judged as paths of their own.
+    if now.kind in ("absent", "other") or now == other:
+        return True
+    return now.kind == new.kind == "file" and new.content.startswith(now.content)
+
+
+async def _blob(git: Git, root: Path, facade: Path, change: FileChange, mode: str, name: str) -> _Content:
+    if mode == _ABSENT:
+        return _Content("absent")
+    if mode == _LINK:
+        output = await git.run("cat-file", "blob", name, git_dir=facade)
+        return _Content("link", output.stdout)
+    output = await git.run(
+        *("cat-file", "--filters", f"--path={change.path}", name), git_dir=facade, work_tree=root
+    )
+    return _Content("file", output.stdout)
+
+
+def _current(root: Path, path: str) -> _Content:
+    place = root / path
+    try:
+        mode = place.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            return _Content("link", os.fsencode(place.readlink()))
+        if stat.S_ISREG(mode):
+            return _Content("file", place.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return _Content("absent")
+    return _Content("other")
+
+
+def _unlink(root: Path, path: str) -> None:
+    place = root / path
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        place.unlink()
+    for parent in place.parents:
+        if parent == root:
+            return
+        try:
+            parent.rmdir()
+        except OSError:
+            return
+
+
+async def _write(git: Git, root: Path, facade: Path, desk: Desk, commit: str, paths: list[str]) -> None:
+    index = desk.index.with_name("restore")
+    index.unlink(missing_ok=True)
+    await git.run("read-tree", commit, git_dir=facade, index=index)
+    await git.run(
+        *("checkout-index", "--force", "-z", "--stdin"),
+        git_dir=facade,
+        work_tree=root,
+        index=index,
+        stdin=b"".join(os.fsencode(path) + b"\0" for path in paths),
+        timeout=300.0,
+        pass_fds=(desk.descriptor,),
+    )

@@ -1,0 +1,107 @@
+"""What the user's checkout holds that a landing must not disturb."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from sf.workspaces._layout import Layout, read_small
+from sf.workspaces.changes import FileChange
+from sf.workspaces.git import Git
+
+_UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "sequencer")
+
+
+def worktrees_using(layout: Layout, branch: str, *, but: Path | None = None) -> list[Path]:
+    """Return the git directories of the worktrees that have `branch` out or are rebasing it."""
+    found: list[Path] = []
+    for folder, head in layout.heads().items():
+        if folder == but:
+            continue
+        states = {head.removeprefix("ref: ")}
+        states |= {read_small(folder / kind / "head-name") for kind in ("rebase-merge", "rebase-apply")}
+        if f"refs/heads/{branch}" in states:
+            found.append(folder)
+    return found
+
+
+def unfinished(layout: Layout) -> list[str]:
+    """Return the marks of a merge, rebase, pick or revert that the user has not finished."""
+    return [name for name in _UNFINISHED if (layout.git_dir / name).exists()]
+
+
+async def dirty_paths(git: Git, layout: Layout, facade: Path, state: Path, commit: str | None) -> list[str]:
+    """Return tracked paths whose index or file differs from `commit` (None: no commit yet)."""
+    with tempfile.TemporaryDirectory(dir=state, prefix="dirty-") as scratch:
+        index = Path(scratch) / "index"
+        if layout.index.exists():
+            shutil.copyfile(layout.index, index)
+        found = await changed_in_index(git, layout, facade, index, commit)
+    return sorted(found)
+
+
+async def changed_in_index(
+    git: Git, layout: Layout, facade: Path, index: Path, commit: str | None
+) -> set[str]:
+    """Return the paths of a private copy of the index that are staged or changed; refreshes that copy."""
+    await git.run(
+        *("update-index", "-q", "--ignore-submodules", "--unmerged", "--refresh"),
+        git_dir=facade,
+        work_tree=layout.root,
+        index=index,
+        ok=(0, 1),
+    )
+    flags = ("-z", "--name-only", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", "--no-renames")
+    empty = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+    staged = await git.run(
+        *("diff-index", "--cached", *flags, commit or empty, "--"),
+        git_dir=facade,
+        work_tree=layout.root,
+        index=index,
+    )
+    changed = await git.run("diff-files", *flags, "--", git_dir=facade, work_tree=layout.root, index=index)
+    return {*staged.names(), *changed.names()}
+
+
+def in_the_way(root: Path, changes: Iterable[FileChange]) -> list[str]:
+    """Return what lies, untracked or ignored, where `changes` would put a file or a folder."""
+    listed = list(changes)
+    gone = {change.path for change in listed if change.status == "D"}
+    found: set[str] = set()
+    for change in listed:
+        if change.status == "A":
+            found |= _obstacles(root, change.path, gone)
+    return sorted(found)
+
+
+def _obstacles(root: Path, path: str, gone: set[str]) -> set[str]:
+    parts = path.split("/")
+    for depth in range(1, len(parts)):
+        parent = "/".join(parts[:depth])
+        status = _lstat(root / parent)
+        if status is None or (parent in gone and not stat.S_ISDIR(status.st_mode)):
+            return set()
+        if not stat.S_ISDIR(status.st_mode):
+            return {parent}
+    status = _lstat(root / path)
+    if status is None:
+        return set()
+    if not stat.S_ISDIR(status.st_mode):
+        return {path}
+    below = {
+        os.path.relpath(os.path.join(folder, name), root)  # noqa: PTH118 - os.walk gives text
+        for folder, _, names in os.walk(root / path)
+        for name in names
+    }
+    return below - gone
+
+
+def _lstat(path: Path) -> os.stat_result | None:
+    try:
+        return path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None

@@ -1,0 +1,235 @@
+"""The one place that starts git: explicit directory, built environment, time limit, own process group."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from sf.errors import GitFailed, WorkspaceFailed
+
+_CHUNK = 1 << 16
+_MAX_OUTPUT = 256 << 20
+
+# Everything that a repository's or an agent's files could otherwise decide. The command line wins over
+# every configuration file, and the environment below leaves only the one in the given git directory.
+_SETTINGS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.untrackedCache=false",
+    "core.attributesFile=/dev/null",
+    "core.excludesFile=/dev/null",
+    "core.pager=cat",
+    "core.sshCommand=false",
+    "core.askPass=",
+    "credential.helper=",
+    "protocol.allow=never",
+    "submodule.recurse=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "advice.detachedHead=false",
+)
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """Who a commit or a reflog line names."""
+
+    name: str = "sf"
+    email: str = "sf@localhost"
+
+
+class Output(msgspec.Struct, frozen=True):
+    """What a git process left behind."""
+
+    code: int
+    stdout: bytes
+    stderr: str
+
+    def text(self) -> str:
+        """The output as one stripped string."""
+        return self.stdout.decode("utf-8", "surrogateescape").strip()
+
+    def names(self) -> list[str]:
+        """The output as NUL-separated path names."""
+        return [os.fsdecode(name) for name in self.stdout.split(b"\0") if name]
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One git command and where it acts."""
+
+    args: tuple[str, ...]
+    git_dir: Path
+    work_tree: Path | None = None
+    index: Path | None = None
+    identity: Identity = Identity()
+    pass_fds: tuple[int, ...] = ()
+
+    def name(self) -> str:
+        """The command as a person would name it, cut to one short line."""
+        return " ".join(("git", *self.args))[:120]
+
+
+class Git:
+    """Starts git processes that no file of an agent can steer."""
+
+    def __init__(self, *, search_path: str = "/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin") -> None:
+        self._search_path = search_path
+
+    async def run(
+        self,
+        *args: str,
+        git_dir: Path,
+        work_tree: Path | None = None,
+        index: Path | None = None,
+        stdin: bytes = b"",
+        timeout: float = 60.0,
+        ok: Sequence[int] = (0,),
+        identity: Identity | None = None,
+        pass_fds: tuple[int, ...] = (),
+    ) -> Output:
+        """Run one git command to its end; raise GitFailed when its exit code is not in `ok`."""
+        call = Call(args, git_dir, work_tree, index, identity or Identity(), pass_fds)
+        process = await self.start(call)
+        return await _finish(call, process, stdin, timeout, ok)
+
+    async def pipe(
+        self, source: Call, sink: Call, *, stdin: bytes = b"", timeout: float = 600.0
+    ) -> tuple[Output, Output]:
+        """Run `source | sink`; raise GitFailed when either fails, the source's reason first."""
+        reader, writer = os.pipe()
+        try:
+            first = await self.start(source, stdout=writer)
+            os.close(writer)
+            writer = -1
+            try:
+                second = await self.start(sink, stdin=reader)
+            except BaseException:
+                await kill(first)
+                raise
+        finally:
+            os.close(reader)
+            if writer >= 0:
+                os.close(writer)
+        ends = await asyncio.gather(
+            _finish(source, first, stdin, timeout, (0,)),
+            _finish(sink, second, None, timeout, (0,)),
+            return_exceptions=True,
+        )
+        for end in ends:
+            if isinstance(end, BaseException):
+                raise end
+        produced, consumed = ends
+        assert isinstance(produced, Output) and isinstance(consumed, Output)
+        return produced, consumed
+
+    async def start(
+        self, call: Call, *, stdin: int = asyncio.subprocess.PIPE, stdout: int = asyncio.subprocess.PIPE
+    ) -> asyncio.subprocess.Process:
+        """Start one git process in a process group of its own; the caller ends it."""
+        command = ["git", *(part for setting in _SETTINGS for part in ("-c", setting))]
+        command.append(f"--git-dir={call.git_dir}")
+        if call.work_tree is not None:
+            command.append(f"--work-tree={call.work_tree}")
+        try:
+            return await asyncio.create_subprocess_exec(
+                *command,
+                *call.args,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=asyncio.subprocess.PIPE,
+                cwd=call.work_tree or call.git_dir,
+                env=self._environment(call),
+                start_new_session=True,
+                pass_fds=call.pass_fds,
+            )
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if error.filename == "git":
+                raise WorkspaceFailed("git is not installed", hint="install git 2.38 or newer") from error
+            raise WorkspaceFailed(f"{error.filename} is gone; cannot run {call.name()}") from error
+
+    def _environment(self, call: Call) -> dict[str, str]:
+        environment = {
+            "PATH": self._search_path,
+            "HOME": "/nonexistent",
+            "XDG_CONFIG_HOME": "/nonexistent",
+            "LC_ALL": "C",
+            "TZ": "UTC",
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_GRAFT_FILE": os.devnull,
+            "GIT_LITERAL_PATHSPECS": "1",
+            "GIT_ALLOW_PROTOCOL": "none",
+            "GIT_EDITOR": "false",
+            "GIT_AUTHOR_NAME": call.identity.name,
+            "GIT_AUTHOR_EMAIL": call.identity.email,
+            "GIT_COMMITTER_NAME": call.identity.name,
+            "GIT_COMMITTER_EMAIL": call.identity.email,
+        }
+        if call.index is not None:
+            environment["GIT_INDEX_FILE"] = str(call.index)
+        return environment
+
+
+async def kill(process: asyncio.subprocess.Process) -> None:
+    """End a started git process and everything it started, and collect it."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
+
+
+def failure(call: Call, code: int, stderr: str) -> GitFailed:
+    """The one clear line for a git command that failed."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    return GitFailed(f"{call.name()} failed with exit code {code}: {'; '.join(lines[:3]) or 'no message'}")
+
+
+async def _finish(
+    call: Call, process: asyncio.subprocess.Process, stdin: bytes | None, timeout: float, ok: Sequence[int]
+) -> Output:
+    try:
+        async with asyncio.timeout(timeout):
+            _, stdout, stderr = await asyncio.gather(
+                _feed(process, stdin), _drain(process.stdout, call), _drain(process.stderr, call)
+            )
+            code = await process.wait()
+    except TimeoutError as error:
+        raise GitFailed(f"{call.name()} did not end within {timeout:g} s and was killed") from error
+    finally:
+        if process.returncode is None:
+            await kill(process)
+    output = Output(code, stdout, stderr.decode("utf-8", "replace"))
+    if code not in ok:
+        raise failure(call, code, output.stderr)
+    return output
+
+
+async def _feed(process: asyncio.subprocess.Process, stdin: bytes | None) -> None:
+    if process.stdin is None:
+        return
+    # A process that ends without reading everything says why by its exit code.
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        process.stdin.write(stdin or b"")
+        await process.stdin.drain()
+    process.stdin.close()
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        await process.stdin.wait_closed()
+
+
+async def _drain(stream: asyncio.StreamReader | None, call: Call) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while stream is not None and (chunk := await stream.read(_CHUNK)):
+        size += len(chunk)
+        if size > _MAX_OUTPUT:
+            raise GitFailed(f"{call.name()} wrote more than {_MAX_OUTPUT >> 20} MiB and was killed")
+        parts.append(chunk)
+    return b"".join(parts)

@@ -1,0 +1,220 @@
+"""sf's own bare repository: every object, ref and index that sf works with, out of any agent's reach."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from sf.errors import GitFailed, WorkspaceFailed
+from sf.workspaces import _objects, changes
+from sf.workspaces._facade import replace_file
+from sf.workspaces._layout import read_small
+from sf.workspaces._merge import MergeResult, merge_trees
+from sf.workspaces._refs import UNSET, Unset, read_ref, update_ref
+from sf.workspaces._transfer import transfer
+from sf.workspaces.changes import FileChange
+from sf.workspaces.git import Git, Identity
+from sf.workspaces.repository import UserRepository
+
+__all__ = ["Commit", "FileChange", "MergeResult", "OwnedRepository"]
+
+_CONFIG = b"""[core]
+\trepositoryformatversion = 0
+\tbare = true
+\tlogallrefupdates = false
+[gc]
+\tauto = 0
+[pack]
+\twriteReverseIndex = false
+"""
+_MAX_FILE = 64 << 20
+
+
+class Commit(msgspec.Struct, frozen=True):
+    """One commit, as a list shows it; `committed_at` in UNIX seconds."""
+
+    id: str
+    subject: str
+    committed_at: int
+
+
+class OwnedRepository:
+    """A bare repository with its own configuration and objects that no other repository can prune."""
+
+    def __init__(self, path: Path, user: UserRepository, git: Git, identity: Identity) -> None:
+        self._path = path
+        self._user = user
+        self.git = git
+        self.identity = identity
+
+    @classmethod
+    async def open(
+        cls, path: Path, user: UserRepository, git: Git, identity: Identity | None = None
+    ) -> OwnedRepository:
+        """Open the repository at `path`, made from the user's objects when it is not there yet."""
+        path = Path(os.path.abspath(path))  # noqa: PTH100 - a missing path cannot be resolved
+        if not (path / "HEAD").exists():
+            await asyncio.to_thread(_create, path, user.common_dir)
+        _copy_small(user.common_dir / "info" / "exclude", path / "info" / "exclude")
+        _copy_small(user.common_dir / "shallow", path / "shallow")
+        return cls(path, user, git, identity or Identity())
+
+    @property
+    def git_dir(self) -> Path:
+        """The directory of the repository."""
+        return self._path
+
+    @property
+    def objects(self) -> Path:
+        """The object store, which an agent needs to read but never to write."""
+        return self._path / "objects"
+
+    async def fetch(self, commit: str) -> None:
+        """Make sure that a commit of the user, with all it reaches, is here."""
+        if not await self._is_whole(commit):
+            _copy_small(self._user.common_dir / "shallow", self._path / "shallow")
+            known = (await self.refs("refs/")).values()
+            await transfer(self.git, self._user.git_dir, self._path, commit, known=known)
+            if not await self._is_whole(commit):
+                raise GitFailed(f"commit {commit} could not be fetched whole")
+        await self.set_ref(f"refs/sf/base/{commit}", commit)
+        for name, base in (await self.refs("refs/sf/base/")).items():
+            if base != commit and await self.is_ancestor(base, commit):
+                await self.delete_ref(name, base)
+
+    async def _is_whole(self, commit: str) -> bool:
+        output = await self.git.run(
+            *("rev-list", "--objects", "--quiet", commit, "--not", "--all"),
+            git_dir=self._path,
+            ok=(0, 1, 128),
+            timeout=300.0,
+        )
+        return output.code == 0
+
+    async def ref(self, name: str) -> str | None:
+        """Return the commit that the full ref `name` has, or None."""
+        return await read_ref(self.git, self._path, name)
+
+    async def set_ref(self, name: str, new: str, old: str | Unset | None = UNSET) -> None:
+        """Set a full ref; with `old` given, only from that value (None: only if absent), else BranchMoved."""
+        await update_ref(self.git, self._path, name, new, old)
+
+    async def delete_ref(self, name: str, old: str) -> None:
+        """Delete a full ref that is at `old`; raise BranchMoved when it is not."""
+        await update_ref(self.git, self._path, name, None, old)
+
+    async def refs(self, prefix: str) -> dict[str, str]:
+        """Return the refs below `prefix` and their commits."""
+        output = await self.git.run(
+            "for-each-ref", "--format=%(objectname) %(refname)", prefix.rstrip("/"), git_dir=self._path
+        )
+        pairs = (line.split(" ", 1) for line in output.text().splitlines())
+        return {name: commit for commit, name in pairs}
+
+    async def commit_tree(self, tree: str, parents: Sequence[str], message: str) -> str:
+        """Write a commit of `tree` and return its id; no ref moves."""
+        flags = [part for parent in parents for part in ("-p", parent)]
+        output = await self.git.run(
+            *("commit-tree", *flags, "-F", "-", tree),
+            git_dir=self._path,
+            stdin=message.encode("utf-8", "surrogateescape"),
+            identity=self.identity,
+        )
+        return output.text()
+
+    async def tree_of(self, commit: str) -> str:
+        """Return the tree of a commit."""
+        return await self._resolve(f"{commit}^{{tree}}")
+
+    async def is_ancestor(self, ancestor: str, commit: str) -> bool:
+        """Return whether `commit` reaches `ancestor`; equal counts."""
+        output = await self.git.run(
+            "merge-base", "--is-ancestor", ancestor, commit, git_dir=self._path, ok=(0, 1)
+        )
+        return output.code == 0
+
+    async def merge_trees(self, ours: str, theirs: str) -> MergeResult:
+        """Merge two commits without a checkout; a conflict is a result, not an error."""
+        return await merge_trees(self.git, self._path, ours, theirs)
+
+    async def diff(self, base: str, target: str, paths: Sequence[str] = ()) -> str:
+        """Return the unified difference between two commits or trees."""
+        output = await self.git.run(
+            *("diff-tree", "-r", "-p", *changes.FLAGS, base, target, "--", *paths), git_dir=self._path
+        )
+        return output.stdout.decode("utf-8", "replace")
+
+    async def diff_stat(self, base: str, target: str) -> list[FileChange]:
+        """Return the changed files between two commits or trees."""
+        return await changes.between(self.git, self._path, base, target)
+
+    async def log(self, base: str | None, head: str, limit: int = 1000) -> list[Commit]:
+        """Return the commits of `head` that `base` does not reach, newest first."""
+        without = [] if base is None else [f"^{base}"]
+        output = await self.git.run(
+            *("log", "-z", f"--max-count={limit}", "--no-notes", "--no-mailmap", "--no-show-signature"),
+            *("--format=%H %ct %s", head, *without, "--"),
+            git_dir=self._path,
+        )
+        entries = (record.split(" ", 2) for record in output.names())
+        return [Commit(commit, subject, int(at)) for commit, at, subject in entries]
+
+    async def show_file(self, commit: str, path: str, limit: int) -> bytes | None:
+        """Return the first `limit` bytes of a file (a link's target for a link), or None if it has none."""
+        listing = await self.git.run("ls-tree", "-z", "-l", commit, "--", path, git_dir=self._path)
+        if not listing.stdout:
+            return None
+        _, kind, name, size = listing.stdout.split(b"\t", 1)[0].decode().split()
+        if kind != "blob":
+            return None
+        if int(size) > _MAX_FILE:
+            raise WorkspaceFailed(f"{path!r} in {commit[:12]} is larger than {_MAX_FILE >> 20} MiB")
+        output = await self.git.run("cat-file", "blob", name, git_dir=self._path)
+        return output.stdout[:limit]
+
+    async def files(self, commit: str) -> list[str]:
+        """Return every path of a commit or tree."""
+        output = await self.git.run("ls-tree", "-r", "-z", "--name-only", commit, git_dir=self._path)
+        return output.names()
+
+    async def _resolve(self, name: str) -> str:
+        output = await self.git.run(
+            "rev-parse", "--verify", "--quiet", "--end-of-options", name, git_dir=self._path, ok=(0, 1)
+        )
+        lines = output.text().splitlines()
+        if not lines:
+            raise GitFailed(f"{name} is not in sf's own repository")
+        return lines[-1]
+
+
+def _create(path: Path, user_common: Path) -> None:
+    """Build the repository beside its place and rename it there, so that it is whole or absent."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    try:
+        for name in ("objects", "refs/heads", "info", "worktrees"):
+            (temporary / name).mkdir(parents=True)
+        (temporary / "config").write_bytes(_CONFIG)
+        # A branch that never exists: internal git reads no file through HEAD.
+        (temporary / "HEAD").write_bytes(b"ref: refs/heads/sf-none\n")
+        _objects.adopt(user_common / "objects", temporary / "objects")
+        temporary.rename(path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def _copy_small(source: Path, target: Path) -> None:
+    text = read_small(source)
+    if text:
+        replace_file(target, os.fsencode(text) + b"\n")
+    else:
+        with contextlib.suppress(FileNotFoundError):
+            target.unlink()

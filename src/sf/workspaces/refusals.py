@@ -1,0 +1,25 @@
+"""Refusals that leave everything as it was: the caller waits or starts again from the new state."""
+
+from __future__ import annotations
+
+from sf.errors import SfError
+
+
+class CheckoutBusy(SfError):
+    """The user's checkout holds something that a landing would disturb; nothing was moved."""
+
+    code = "checkout_dirty"
+
+    def __init__(self, message: str, *, paths: tuple[str, ...] = (), hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.paths = paths
+
+
+class BranchMoved(SfError):
+    """A ref no longer has the value that the caller started from; nothing was moved."""
+
+    code = "branch_moved"
+
+    def __init__(self, message: str, *, actual: str | None = None, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.actual = actual

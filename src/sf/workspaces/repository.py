@@ -1,0 +1,161 @@
+"""The user's repository, read and moved through a façade that holds none of its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from sf.errors import BadUsage, GitFailed
+from sf.workspaces import _facade, _layout
+from sf.workspaces._landing import Landed, Landing, recover
+from sf.workspaces._refs import read_ref, update_ref
+from sf.workspaces._transfer import present, transfer
+from sf.workspaces._user_checkout import dirty_paths, worktrees_using
+from sf.workspaces.git import Git, Identity
+from sf.workspaces.refusals import CheckoutBusy
+
+__all__ = ["Head", "Landed", "ObjectSource", "UserRepository"]
+
+
+class Head(msgspec.Struct, frozen=True):
+    """What the user's checkout has out: no branch when detached, no commit when unborn."""
+
+    branch: str | None
+    commit: str | None
+
+
+class ObjectSource(Protocol):
+    """A repository that commits are taken from."""
+
+    @property
+    def git_dir(self) -> Path:
+        """Its git directory."""
+        ...
+
+
+class UserRepository:
+    """The user's repository; nothing of its configuration, hooks, filters or submodules executes."""
+
+    def __init__(self, layout: _layout.Layout, state: Path, git: Git, identity: Identity) -> None:
+        self._layout = layout
+        self._state = state
+        self._git = git
+        self._identity = identity
+
+    @classmethod
+    async def open(
+        cls, root: Path, state: Path, git: Git, identity: Identity | None = None
+    ) -> UserRepository:
+        """Open the repository whose top level is `root`, keeping the façade below `state`."""
+        layout = _layout.locate(root)
+        state = state.resolve()
+        repository = cls(layout, state, git, identity or Identity())
+        _facade.build(layout, repository.git_dir)
+        copied = await _layout.settings(git, layout, repository.git_dir)
+        _facade.configure(layout, repository.git_dir, copied)
+        return repository
+
+    @property
+    def root(self) -> Path:
+        """The top level of the user's checkout."""
+        return self._layout.root
+
+    @property
+    def git_dir(self) -> Path:
+        """The façade's directory."""
+        return self._state / "facade"
+
+    @property
+    def common_dir(self) -> Path:
+        """The directory of the user's repository that holds objects and refs; for reading files only."""
+        return self._layout.common
+
+    async def head(self) -> Head:
+        """Return what the user's checkout has out."""
+        text = _facade.copy_head(self._layout, self.git_dir)
+        if not text.startswith("ref: "):
+            return Head(None, text)
+        name = text.removeprefix("ref: ")
+        return Head(name.removeprefix("refs/heads/"), await read_ref(self._git, self.git_dir, name))
+
+    async def branch_commit(self, branch: str) -> str | None:
+        """Return the commit of a branch, or None when there is no such branch."""
+        return await read_ref(self._git, self.git_dir, f"refs/heads/{branch}")
+
+    async def tracked_files(self) -> list[str]:
+        """Return every path in the user's index."""
+        output = await self._git.run("ls-files", "-z", "--cached", git_dir=self.git_dir, work_tree=self.root)
+        return list(dict.fromkeys(output.names()))
+
+    async def is_tracked(self, path: str) -> bool:
+        """Return whether the user's index has `path`, or something below it."""
+        output = await self._git.run(
+            *("ls-files", "-z", "--cached", "--", path), git_dir=self.git_dir, work_tree=self.root
+        )
+        return bool(output.stdout)
+
+    async def dirty(self, touched: Sequence[str] | None = None) -> list[str]:
+        """Return the tracked paths with staged or unstaged changes, at most those in `touched`."""
+        self._state.mkdir(parents=True, exist_ok=True)
+        head = await self.head()
+        found = await dirty_paths(self._git, self._layout, self.git_dir, self._state, head.commit)
+        return [path for path in found if touched is None or path in set(touched)]
+
+    async def land(self, branch: str, old: str, new: str, owned: ObjectSource) -> Landed:
+        """Move `branch` from `old` to `new`, checkout included; it raises before anything moves."""
+        head = await self.head()
+        if old == new:
+            return Landed(branch, old, new, checkout=False)
+        if await present(self._git, owned.git_dir, [old]) == []:
+            raise GitFailed(f"{old} is not known to sf's own repository; fetch it first")
+        landing = Landing(self._git, self._layout, self._state, self._identity)
+        return await landing.run(branch, old, new, owned.git_dir, checkout=head.branch == branch)
+
+    async def recover_landing(self) -> str | None:
+        """Finish or undo a landing that was interrupted; say in one line what was done, None if nothing."""
+        return await recover(self._git, self._layout, self._state)
+
+    async def keep_branch(self, name: str, commit: str, owned: ObjectSource) -> None:
+        """Create or move a branch that is checked out nowhere, bringing its commits along."""
+        self._refuse_checked_out(name)
+        await self._check_branch_name(name)
+        old = await self.branch_commit(name)
+        if old == commit:
+            return
+        heads = await self._git.run(
+            "for-each-ref", "--format=%(objectname)", "refs/heads", git_dir=self.git_dir
+        )
+        known = heads.text().split()
+        guard = None
+        if commit not in known:
+            guard = await transfer(
+                self._git, owned.git_dir, self.git_dir, commit, known=known, keep="sf branch"
+            )
+        try:
+            await update_ref(
+                self._git, self.git_dir, f"refs/heads/{name}", commit, old, identity=self._identity
+            )
+        finally:
+            if guard is not None:
+                guard.unlink(missing_ok=True)
+
+    async def delete_branch(self, name: str, expected: str) -> None:
+        """Delete a branch that is checked out nowhere and still at `expected`."""
+        self._refuse_checked_out(name)
+        await self._check_branch_name(name)
+        await update_ref(self._git, self.git_dir, f"refs/heads/{name}", None, expected)
+
+    async def _check_branch_name(self, name: str) -> None:
+        output = await self._git.run(
+            "check-ref-format", f"refs/heads/{name}", git_dir=self.git_dir, ok=(0, 1)
+        )
+        if output.code != 0 or name.startswith("-"):
+            raise BadUsage(f"{name!r} is not a branch name")
+
+    def _refuse_checked_out(self, name: str) -> None:
+        users = worktrees_using(self._layout, name)
+        if users:
+            raise CheckoutBusy(f"branch {name} is checked out", paths=tuple(str(path) for path in users))

@@ -1,0 +1,220 @@
+"""A slice's folder: files for an agent, an index and a branch that the agent cannot reach."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import secrets
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from sf.containment import sanitize
+from sf.errors import WorkspaceFailed
+from sf.workspaces import _agent_git
+from sf.workspaces._snapshot import Snapshot
+from sf.workspaces.changes import FileChange
+from sf.workspaces.owned import OwnedRepository
+
+
+class Worktree:
+    """A folder, a private index and `refs/heads/<branch>` in sf's own repository."""
+
+    def __init__(self, owned: OwnedRepository, folder: Path, branch: str) -> None:
+        self._owned = owned
+        self.folder = folder
+        self.branch = branch
+        self._index = _index_of(owned, folder)
+
+    @classmethod
+    async def ensure(
+        cls, owned: OwnedRepository, folder: Path, branch: str, base: str
+    ) -> tuple[Worktree, bool]:
+        """Return the worktree of `branch`, and whether its folder was made; an existing one is kept."""
+        folder = folder.absolute()
+        worktree = cls(owned, folder, branch)
+        if await owned.ref(worktree.ref) is None:
+            await owned.set_ref(worktree.ref, base, None)
+        if folder.is_dir() and not folder.is_symlink():
+            # One run at a time owns a worktree, so a lock here is that of a git process that was killed.
+            worktree._index.with_name(f"{worktree._index.name}.lock").unlink(missing_ok=True)
+            if not worktree._index.exists():
+                await _read_tree(owned, worktree._index, await worktree.head())
+            if not (folder / ".git").is_dir():
+                await worktree.refresh_agent_git()
+            return worktree, False
+        await _fill(owned, folder, await worktree.head())
+        await worktree.refresh_agent_git()
+        return worktree, True
+
+    @property
+    def ref(self) -> str:
+        """The full name of the branch's ref."""
+        return f"refs/heads/{self.branch}"
+
+    async def head(self) -> str:
+        """Return the commit at the branch's tip."""
+        commit = await self._owned.ref(self.ref)
+        if commit is None:
+            raise WorkspaceFailed(f"branch {self.branch} is not in sf's own repository")
+        return commit
+
+    async def snapshot(self) -> str:
+        """Return the tree of everything in the folder that is not ignored; no ref moves."""
+        return await self._snapshot().take()
+
+    async def commit(self, message: str) -> str | None:
+        """Commit the folder's content on the branch; None when it equals the tip's."""
+        tip = await self.head()
+        tree = await self.snapshot()
+        if tree == await self._owned.tree_of(tip):
+            return None
+        commit = await self._owned.commit_tree(tree, [tip], message)
+        await self._owned.set_ref(self.ref, commit, tip)
+        await self.refresh_agent_git()
+        return commit
+
+    async def diff(self, base: str) -> str:
+        """Return the unified difference from `base` to the folder's content."""
+        return await self._owned.diff(base, await self.snapshot())
+
+    async def changes(self, base: str) -> list[FileChange]:
+        """Return the changed files from `base` to the folder's content."""
+        return await self._owned.diff_stat(base, await self.snapshot())
+
+    async def reset(self, commit: str) -> None:
+        """Make the folder exactly `commit`, ignored files aside, and move the branch there."""
+        await self.checkout_tree(commit)
+        await self._owned.set_ref(self.ref, commit, await self.head())
+        await self.refresh_agent_git()
+
+    async def checkout_tree(self, tree: str) -> None:
+        """Make the folder exactly `tree`, ignored files aside; the branch stays where it is."""
+        # The snapshot enters untracked files into the index, so that the checkout removes them.
+        await self.snapshot()
+        for name in await self._snapshot().nested():
+            await asyncio.to_thread(_agent_git.discard, self.folder / name)
+        await _checkout(self._owned, self.folder, self._index, tree)
+
+    async def restore_paths(self, paths: Sequence[str], tree: str) -> None:
+        """Bring single paths back to what they are in `tree`; everything else in the folder stays."""
+        await self.snapshot()
+        wanted = set(paths)
+        listed = await self._owned.git.run("ls-tree", "-r", "-z", tree, git_dir=self._owned.git_dir)
+        known = {name: head for head, _, name in (entry.partition("\t") for entry in listed.names())}
+        lines = []
+        for path in sorted(wanted):
+            mode, _, object_id = known[path].split() if path in known else ("0", "", "0" * 40)
+            lines.append(f"{mode} {object_id}\t{path}")
+        mended = self._index.with_name(f"{self._index.name}.mended")
+        try:
+            shutil.copyfile(self._index, mended)
+            stdin = b"".join(os.fsencode(line) + b"\0" for line in lines)
+            git, git_dir = self._owned.git, self._owned.git_dir
+            await git.run("update-index", "-z", "--index-info", git_dir=git_dir, index=mended, stdin=stdin)
+            mended_tree = (await git.run("write-tree", git_dir=git_dir, index=mended)).text()
+        finally:
+            mended.unlink(missing_ok=True)
+        await self.checkout_tree(mended_tree)
+
+    async def refresh_agent_git(self) -> None:
+        """Give the agent a fresh `.git` at the branch's tip."""
+        tip = await self.head()
+        await asyncio.to_thread(
+            _agent_git.write,
+            *(self.folder, self._owned.git_dir, self._index, self.branch, tip, self._owned.identity),
+        )
+
+    async def remove(self, landed_in: str) -> str | None:
+        """Remove the folder; return the rescue ref when `landed_in` lacks its commits or it was not clean."""
+        tip = await self.head()
+        reachable = await self._owned.is_ancestor(tip, landed_in)
+        tree = await self._tree_if_there()
+        clean = tree is None or tree == await self._owned.tree_of(tip)
+        rescue = None if reachable and clean else await self._park(tip, tree)
+        await remove_folder(self._owned, self.folder)
+        if reachable:
+            await self._owned.delete_ref(self.ref, tip)
+        return rescue
+
+    async def _park(self, tip: str, tree: str | None) -> str:
+        """Keep tip and tree below refs/sf/rescue/ and return the ref."""
+        commit = tip
+        if tree is not None and tree != await self._owned.tree_of(tip):
+            commit = await self._owned.commit_tree(tree, [tip], f"Rescued from {self.branch}")
+        prefix = f"refs/sf/rescue/{sanitize(self.branch).strip('.-')}-"
+        taken = await self._owned.refs("refs/sf/rescue/")
+        number = 1
+        while f"{prefix}{number}" in taken:
+            number += 1
+        await self._owned.set_ref(f"{prefix}{number}", commit, None)
+        return f"{prefix}{number}"
+
+    async def _tree_if_there(self) -> str | None:
+        return await self.snapshot() if self.folder.is_dir() and not self.folder.is_symlink() else None
+
+    def _snapshot(self) -> Snapshot:
+        return Snapshot(self._owned.git, self._owned.git_dir, self.folder, self._index)
+
+
+async def checkout_folder(owned: OwnedRepository, folder: Path, commit: str) -> None:
+    """Make `folder` anew with the tree of `commit` and a disposable `.git` in which it is checked out."""
+    folder = folder.absolute()
+    await remove_folder(owned, folder)
+    await _fill(owned, folder, commit)
+    await asyncio.to_thread(
+        _agent_git.write,
+        *(folder, owned.git_dir, _index_of(owned, folder), None, commit, owned.identity),
+    )
+
+
+async def remove_folder(owned: OwnedRepository, folder: Path) -> None:
+    """Remove a folder and its private index; nothing is kept."""
+    folder = folder.absolute()
+    await asyncio.to_thread(_agent_git.discard, folder)
+    _index_of(owned, folder).unlink(missing_ok=True)
+
+
+def _index_of(owned: OwnedRepository, folder: Path) -> Path:
+    digest = hashlib.sha256(str(folder).encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    return owned.git_dir / "worktrees" / f"{sanitize(folder.name)[:60]}-{digest}.index"
+
+
+async def _fill(owned: OwnedRepository, folder: Path, commit: str) -> None:
+    """Check `commit` out beside the folder's place and rename it there: the folder is whole or absent."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    index = _index_of(owned, folder)
+    index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
+    index.unlink(missing_ok=True)
+    temporary = folder.parent / f".{folder.name}.new-{secrets.token_hex(6)}"
+    try:
+        temporary.mkdir()
+        await _checkout(owned, temporary, index, commit)
+        _agent_git.discard(folder)
+        temporary.rename(folder)
+    except BaseException:
+        _agent_git.discard(temporary)
+        raise
+
+
+async def _checkout(owned: OwnedRepository, folder: Path, index: Path, tree: str) -> None:
+    await owned.git.run(
+        *("read-tree", "--reset", "-u", tree),
+        git_dir=owned.git_dir,
+        work_tree=folder,
+        index=index,
+        timeout=300.0,
+    )
+    # Once now, so that later scans need not compare the content of every file.
+    await owned.git.run(
+        *("update-index", "-q", "--ignore-submodules", "--refresh"),
+        git_dir=owned.git_dir,
+        work_tree=folder,
+        index=index,
+        ok=(0, 1),
+    )
+
+
+async def _read_tree(owned: OwnedRepository, index: Path, tree: str) -> None:
+    await owned.git.run("read-tree", tree, git_dir=owned.git_dir, index=index)

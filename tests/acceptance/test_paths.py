@@ -1,0 +1,372 @@
+"""Given a project and a scripted agent, when the autopilot runs, then repository and database are so."""
+
+from __future__ import annotations
+
+import itertools
+
+import msgspec
+import pytest
+from tests.support.stage import (
+    COMPLETE,
+    CONFIG,
+    PASSING,
+    Stage,
+    call,
+    plan_scene,
+    say,
+    scene,
+    task,
+    write,
+)
+
+from sf.domain import events
+from sf.domain.phases import Phase
+from sf.domain.units import HoldKind, Status
+from sf.scheduler.loop import Selection
+from sf.store import ledger, records, runs, units
+
+ONE = {"title": "S", "tasks": [task("T")]}
+
+
+def test_a_goal_becomes_merged_commits(stage: Stage) -> None:
+    stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan("make a")
+    assert stage.auto().ending == "done"
+    assert (stage.root / "a.txt").read_text() == "text\n"
+    assert stage.git("status", "--porcelain", "-uno") == ""
+    assert "Merge slice/m1/s1: S" in stage.git("log", "--oneline")
+    assert stage.path_of("task/m1/s1/t1") == ["execute", "tdd", "verify", "merge", "complete"]
+    assert stage.unit("milestone/m1").verdict == "success"
+
+
+@pytest.mark.conforms("C-85")
+def test_a_failed_gate_sends_the_task_back_with_its_output(stage: Stage) -> None:
+    stage.script(
+        plan_scene(ONE),
+        scene("execute", write("a.txt", "BROKEN\n"), say(), visits=[1]),
+        scene("execute", write("a.txt", "whole\n"), say(), visits=[2]),
+        *PASSING,
+    )
+    stage.plan()
+    assert stage.auto().ending == "done"
+    assert (stage.root / "a.txt").read_text() == "whole\n"
+    assert stage.path_of("task/m1/s1/t1").count("execute") == 2
+    results = records.gate_results(stage.read, "task/m1/s1/t1")
+    assert [row["passed"] for row in results] == [0, 1]
+    second = [run for run in runs.of_unit(stage.read, "task/m1/s1/t1") if run.phase is Phase.EXECUTE][1]
+    prompt = msgspec.json.decode(runs.messages(stage.read, second.id)[0]["content"])["text"]
+    assert "something is BROKEN" in prompt
+
+
+def test_a_gate_that_never_passes_leads_to_reassess_and_abandon(stage: Stage) -> None:
+    stage.script(
+        plan_scene(ONE),
+        scene("execute", write("a.txt", "BROKEN\n"), say()),
+        scene("reassess", call("submit_reassessment", outcome="abandon", explanation="cannot be done")),
+        *PASSING,
+    )
+    stage.plan()
+    assert stage.auto().ending == "done"
+    unit = stage.unit("task/m1/s1/t1")
+    assert (unit.verdict, unit.reassess_reason) == ("abandoned", "gate_exhausted")
+    assert stage.unit("slice/m1/s1").reassess_reason == "child_abandoned"
+    assert not (stage.root / "a.txt").exists()
+    assert stage.named(events.GATE_BLOCKED)
+
+
+@pytest.mark.conforms("C-61")
+def test_a_replan_opens_a_new_plan_version_and_can_succeed(stage: Stage) -> None:
+    stage.script(
+        plan_scene(ONE, unit="do it"),
+        scene(
+            "plan",
+            call(
+                "submit_plan",
+                goal="another way",
+                approach="so",
+                deliverables=["d"],
+                verification=["v"],
+                allowed_areas=["b.txt", "tests"],
+            ),
+            unit="T",
+        ),
+        scene("execute", say("It cannot be done so.\n<turn_status>giving_up</turn_status>"), visits=[1]),
+        scene("execute", write("b.txt"), say(), visits=[2]),
+        scene("reassess", call("submit_reassessment", outcome="replan", explanation="try b")),
+        *PASSING,
+    )
+    stage.plan()
+    assert stage.auto().ending == "done"
+    unit = stage.unit("task/m1/s1/t1")
+    assert (unit.plan_version, unit.verdict, unit.reassess_reason) == (2, "success", "giving_up")
+    assert (stage.root / "b.txt").exists()
+
+
+def test_an_escalation_parks_the_unit_until_a_person_answers(stage: Stage) -> None:
+    stage.script(
+        plan_scene(ONE, unit="do it"),
+        scene(
+            "plan",
+            call("submit_plan", goal="g", approach="a", deliverables=["d"], verification=["v"]),
+            unit="T",
+        ),
+        scene("execute", say("No.\n<turn_status>giving_up</turn_status>"), visits=[1]),
+        scene("execute", write("c.txt"), say(), visits=[2]),
+        scene(
+            "reassess",
+            call("submit_reassessment", outcome="escalate", explanation="?", questions=["a or c?"]),
+        ),
+        *PASSING,
+    )
+    stage.plan()
+    result = stage.auto()
+    assert result.ending == "waiting"
+    assert result.held == ("task/m1/s1/t1",)
+    assert stage.unit("task/m1/s1/t1").hold_kind is HoldKind.ESCALATED
+    assert "a or c?" in (stage.project.active("task/m1/s1/t1") / "human-question.md").read_text()
+    stage.submit("reassess_resolve", unit_id="task/m1/s1/t1", answer="take c")
+    assert stage.auto().ending == "done"
+    assert (stage.root / "c.txt").exists()
+
+
+@pytest.mark.conforms("C-81")
+def test_a_blocked_agent_parks_its_unit_and_goes_on_with_the_answer(stage: Stage) -> None:
+    stage.script(
+        plan_scene(ONE),
+        scene("execute", say("Which name?\n<turn_status>blocked</turn_status>"), visits=[1]),
+        scene("execute", write("d.txt"), say(), visits=[2]),
+        *PASSING,
+    )
+    stage.plan()
+    assert stage.auto().ending == "waiting"
+    assert stage.unit("task/m1/s1/t1").hold_kind is HoldKind.BLOCKED
+    stage.submit("reassess_resolve", unit_id="task/m1/s1/t1", answer="call it d")
+    assert stage.auto().ending == "done"
+    assert stage.unit("task/m1/s1/t1").plan_version == 1
+
+
+def test_changes_outside_the_areas_are_taken_back_and_named(stage: Stage) -> None:
+    slices = {"title": "S", "tasks": [task("T", allowed_areas=["ok.txt", "tests"])]}
+    stage.script(
+        plan_scene(slices),
+        scene(
+            "execute",
+            write("ok.txt"),
+            call("bash", command="echo no > outside.txt; echo changed > notes.txt"),
+            say(),
+            visits=[1],
+        ),
+        scene("execute", write("ok.txt", "better\n"), say(), visits=[2]),
+        *PASSING,
+    )
+    stage.plan()
+    assert stage.auto().ending == "done"
+    assert not (stage.root / "outside.txt").exists()
+    assert (stage.root / "notes.txt").read_text() == "hello\n"
+    first = next(run for run in runs.of_unit(stage.read, "task/m1/s1/t1") if run.phase is Phase.EXECUTE)
+    assert first.error_code == "outside_areas"
+    assert "outside.txt" in first.detail
+
+
+def test_a_lie_about_work_is_not_believed(stage: Stage) -> None:
+    stage.configure(CONFIG.replace("[harness]", "[harness]\nmax_attempts = 2"))
+    stage.script(
+        plan_scene(ONE),
+        scene("execute", say(), say()),
+        scene("reassess", call("submit_reassessment", outcome="abandon", explanation="it only talks")),
+        *PASSING,
+    )
+    stage.plan()
+    stage.auto()
+    codes = [run.error_code for run in runs.of_unit(stage.read, "task/m1/s1/t1")]
+    assert codes[:2] == ["no_product", "no_product"]
+    assert stage.unit("task/m1/s1/t1").verdict == "abandoned"
+
+
+def test_an_agent_that_returns_nothing_ends_as_a_clear_failure(stage: Stage) -> None:
+    stage.configure(CONFIG.replace("[harness]", "[harness]\nmax_attempts = 1"))
+    stage.script(
+        scene("research", say(""), say(""), say("")),
+        scene("reassess", call("submit_reassessment", outcome="abandon", explanation="silent")),
+    )
+    stage.plan()
+    stage.auto()
+    first = runs.of_unit(stage.read, "milestone/m1")[0]
+    assert (first.error_code, first.detail) == ("no_product", "you replied with nothing")
+
+
+def test_a_stalled_model_is_a_try_and_the_next_one_goes_on(stage: Stage) -> None:
+    stage.configure(CONFIG.replace("[harness]", '[harness]\nstall_timeout = "150ms"'))
+    stage.script(
+        plan_scene(ONE),
+        scene("execute", {"fault": "stall", "seconds": 30.0}, visits=[1]),
+        scene("execute", write("a.txt"), say(), visits=[2]),
+        *PASSING,
+    )
+    stage.plan()
+    assert stage.auto().ending == "done"
+    first = next(run for run in runs.of_unit(stage.read, "task/m1/s1/t1") if run.phase is Phase.EXECUTE)
+    assert (first.outcome, first.error_code) == ("stalled", "stalled")
+
+
+def test_a_quota_window_is_a_wait_and_not_a_try(stage: Stage) -> None:
+    stage.script(
+        plan_scene(ONE),
+        scene("execute", {"fault": "rate_limit", "seconds": 300.0}),
+        *PASSING,
+    )
+    stage.plan()
+    stage.auto(Selection(most=3))
+    unit = stage.unit("task/m1/s1/t1")
+    assert unit.status is Status.PENDING
+    assert unit.due_at is not None and unit.due_at - unit.updated_at > 200_000
+    assert ledger.counts(stage.read, unit).tries == 0
+    assert runs.of_unit(stage.read, unit.id)[0].outcome == "interrupted"
+
+
+@pytest.mark.conforms("C-26", "C-67")
+def test_slices_run_side_by_side_and_merge_in_the_order_of_their_dependencies(stage: Stage) -> None:
+    stage.script(
+        plan_scene(
+            {"title": "A", "tasks": [task("TA")]},
+            {"title": "B", "tasks": [task("TB")], "code_depends_on": ["C"]},
+            {"title": "C", "tasks": [task("TC")]},
+        ),
+        scene("execute", write("a.txt"), say(), unit="TA"),
+        scene("execute", call("read_file", path="c.txt"), write("b.txt"), say(), unit="TB"),
+        scene("execute", write("c.txt"), say(), unit="TC"),
+        *PASSING[:1],
+        scene("tdd", write("tests/a.txt"), say(), unit="TA"),
+        scene("tdd", write("tests/b.txt"), say(), unit="TB"),
+        scene("tdd", write("tests/c.txt"), say(), unit="TC"),
+        *PASSING[2:],
+        latency_ms=40,
+    )
+    stage.plan()
+    assert stage.auto().ending == "done"
+    a, c = (runs.of_unit(stage.read, name)[0] for name in ("task/m1/s1/t1", "task/m1/s3/t1"))
+    assert a.started_at < (c.ended_at or 0) and c.started_at < (a.ended_at or 0)
+    merged = stage.git("log", "--first-parent", "--reverse", "--format=%s").splitlines()
+    assert merged.index("Merge slice/m1/s3: C") < merged.index("Merge slice/m1/s2: B")
+    merging = [
+        run
+        for name in ("s1", "s2", "s3")
+        for run in runs.of_unit(stage.read, f"slice/m1/{name}")
+        if run.phase == "merge"
+    ]
+    merging.sort(key=lambda run: run.started_at)
+    assert all((x.ended_at or 0) <= y.started_at for x, y in itertools.pairwise(merging))
+
+
+@pytest.mark.conforms("C-53", "C-76")
+def test_uat_waits_for_a_person_and_merges_only_after_the_word(stage: Stage) -> None:
+    stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan(workflow="release")
+    assert stage.auto().ending == "waiting"
+    assert stage.unit("slice/m1/s1").hold_kind is HoldKind.UAT
+    assert not (stage.root / "a.txt").exists()
+    stage.submit("uat_approve", unit_id="slice/m1/s1")
+    assert stage.auto().ending == "waiting"
+    assert (stage.root / "a.txt").exists()
+    stage.submit("uat_approve", unit_id="milestone/m1")
+    assert stage.auto().ending == "done"
+
+
+def test_a_spike_leaves_its_work_on_a_branch_and_merges_nothing(stage: Stage) -> None:
+    stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan(workflow="spike")
+    before = stage.git("rev-parse", "main")
+    assert stage.auto().ending == "done"
+    assert stage.git("rev-parse", "main") == before
+    assert stage.git("show", "sf/m1-s1-s:a.txt") == "text"
+
+
+def test_work_without_any_gate_is_parked_instead_of_merged(stage: Stage) -> None:
+    stage.configure(CONFIG.replace('["./.sf/gates/check.sh"]', "[]"))
+    stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan()
+    assert stage.auto().ending == "waiting"
+    assert stage.unit("slice/m1/s1").hold_kind is HoldKind.NO_EVIDENCE
+    stage.configure(CONFIG)
+    stage.submit("merge_resolve", unit_id="slice/m1/s1")
+    assert stage.auto().ending == "done"
+    assert (stage.root / "a.txt").exists()
+
+
+@pytest.mark.conforms("C-42")
+def test_an_adhoc_task_is_gated_reviewed_and_merged_on_its_own(stage: Stage) -> None:
+    stage.script(
+        scene("plan", call("submit_plan", goal="g", approach="a", deliverables=["d"], verification=["v"])),
+        scene("execute", write("a.txt"), say()),
+        *PASSING,
+    )
+    unit_id = stage.plan("add a", adhoc=True)
+    assert unit_id == "task/a1"
+    assert stage.auto().ending == "done"
+    assert "review" in stage.path_of(unit_id)
+    assert "Merge task/a1: add a" in stage.git("log", "--oneline")
+
+
+def test_milestone_per_worktree_merges_once_at_the_end(stage: Stage) -> None:
+    stage.configure(CONFIG.replace("[harness]", '[harness]\nworktree_mode = "milestone-per-worktree"'))
+    stage.script(
+        plan_scene({"title": "A", "tasks": [task("TA")]}, {"title": "B", "tasks": [task("TB")]}),
+        scene("execute", write("a.txt"), say(), unit="TA"),
+        scene("execute", write("b.txt"), say(), unit="TB"),
+        scene("tdd", write("tests/b.txt"), say(), unit="TB"),
+        *PASSING,
+    )
+    stage.plan()
+    assert stage.auto().ending == "done"
+    merges = stage.git("log", "--merges", "--format=%s").splitlines()
+    assert merges == ["Merge milestone/m1: do it"]
+    assert (stage.root / "a.txt").exists() and (stage.root / "b.txt").exists()
+
+
+def test_a_milestone_gate_that_fails_gets_one_fix_slice(stage: Stage) -> None:
+    stage.gate("final", "#!/bin/sh\ntest -f fixed.txt || { echo 'fixed.txt is missing'; exit 1; }\n")
+    stage.configure(
+        CONFIG.replace("[harness.gates]", '[harness.gates]\npost_milestone = ["./.sf/gates/final.sh"]')
+    )
+    stage.script(
+        plan_scene(ONE),
+        scene("execute", write("fixed.txt"), say(), unit="Fix:*"),
+        scene("execute", write("a.txt"), say()),
+        scene("tdd", write("tests/fix.txt"), say(), unit="Fix:*"),
+        *PASSING,
+    )
+    stage.plan()
+    assert stage.auto().ending == "done"
+    fix = stage.unit("slice/m1/s2")
+    assert fix.title.startswith("Fix:") and fix.verdict == "success"
+    assert "fixed.txt is missing" in stage.unit("task/m1/s2/t1").description
+
+
+def test_the_operators_abandon_keeps_the_work_under_a_rescue_ref(stage: Stage) -> None:
+    stage.script(
+        plan_scene({"title": "A", "tasks": [task("TA"), task("TB", blocked_by=["TA"])]}),
+        scene("execute", write("a.txt"), say(), unit="TA"),
+        scene("execute", say("?\n<turn_status>blocked</turn_status>"), unit="TB"),
+        *PASSING,
+    )
+    stage.plan()
+    assert stage.auto().ending == "waiting"
+    stage.submit("abandon", unit_id="milestone/m1", reason="changed my mind")
+    assert stage.auto().ending == "done"
+    assert stage.unit("task/m1/s1/t2").status is Status.CANCELED
+    done = stage.git("--git-dir", str(stage.project.repository), "for-each-ref", "--format=%(refname)")
+    assert "refs/sf/rescue/" in done
+    assert units.open_count(stage.read) == 0
+
+
+def test_turns_are_not_taken_for_complete_without_the_marker(stage: Stage) -> None:
+    stage.script(
+        plan_scene(ONE),
+        scene("execute", write("a.txt"), say("I think so."), say("Yes.")),
+        *PASSING,
+    )
+    stage.plan()
+    assert stage.auto().ending == "done"
+    first = next(run for run in runs.of_unit(stage.read, "task/m1/s1/t1") if run.phase is Phase.EXECUTE)
+    assert first.turns == 3
+    assert COMPLETE not in first.detail

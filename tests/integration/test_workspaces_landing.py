@@ -1,0 +1,292 @@
+"""A landing moves the user's branch and checkout together, or nothing at all."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from tests.integration.test_workspaces_opening import Project, user_git, write
+
+from sf.errors import SfError
+from sf.workspaces.refusals import BranchMoved, CheckoutBusy
+
+
+@pytest.fixture
+async def project(tmp_path: Path) -> Project:
+    return await Project.make(tmp_path)
+
+
+def state_of(root: Path) -> tuple[str, str, str]:
+    return (
+        user_git(root, "rev-parse", "main"),
+        user_git(root, "ls-files", "-s"),
+        user_git(root, "status", "--porcelain", "--ignored"),
+    )
+
+
+async def test_branch_index_and_files_move_together(project: Project) -> None:
+    root, old = project.root, await project.tip()
+    write(root, {"notes.txt": "mine\n"})
+    new = await project.next_commit(
+        {"src/a.py": "a = 2\n", "src/b.py": None, "deep/er/c.py": "c\n", "README.md/now": "a folder\n"}
+    )
+    landed = await project.user.land("main", old, new, project.owned)
+    assert landed.checkout and landed.new == new
+    assert user_git(root, "rev-parse", "HEAD") == new
+    assert user_git(root, "status", "--porcelain") == "?? notes.txt"
+    assert (root / "README.md/now").read_text() == "a folder\n"
+    assert not (root / "src/b.py").exists()
+    assert user_git(root, "reflog", "-1", "--format=%gs", "main") == "sf: landed"
+    assert not list((root / ".git").rglob("*.lock")) and not list((root / ".git").rglob("*.keep"))
+    user_git(root, "fsck", "--strict")
+    assert await project.user.recover_landing() is None
+
+
+async def test_a_branch_that_is_not_out_moves_alone(project: Project) -> None:
+    old = await project.tip()
+    user_git(project.root, "checkout", "-q", "-b", "other")
+    write(project.root, {"src/a.py": "in the middle of work\n"})
+    new = await project.next_commit({"src/a.py": "a = 2\n"})
+    landed = await project.user.land("main", old, new, project.owned)
+    assert not landed.checkout
+    assert user_git(project.root, "rev-parse", "main") == new
+    assert (project.root / "src/a.py").read_text() == "in the middle of work\n"
+
+
+@pytest.mark.parametrize(
+    ("trouble", "path"),
+    [
+        ("unstaged", "README.md"),
+        ("staged", "README.md"),
+        ("staged new file", "fresh.txt"),
+        ("untracked", "added.txt"),
+        ("ignored", "build/out.log"),
+        ("file for folder", "build"),
+        ("link for folder", "build"),
+        ("merging", "MERGE_HEAD"),
+        ("deleted", "src/b.py"),
+    ],
+)
+async def test_a_busy_checkout_refuses_before_anything_moves(
+    project: Project, trouble: str, path: str
+) -> None:
+    root, old = project.root, await project.tip()
+    new = await project.next_commit({"added.txt": "new\n", "build/out.log": "built\n", "src/a.py": "a = 2\n"})
+    match trouble:
+        case "unstaged" | "staged":
+            write(root, {"README.md": "mine\n"})
+        case "staged new file" | "untracked" | "file for folder" | "ignored":
+            write(root, {path: "mine\n"})
+        case "link for folder":
+            (root / "build").symlink_to("src")
+        case "merging":
+            (root / ".git/MERGE_HEAD").write_text(f"{old}\n")
+        case "deleted":
+            (root / path).unlink()
+    if trouble.startswith("staged"):
+        user_git(root, "add", path)
+    before = state_of(root)
+    with pytest.raises(CheckoutBusy) as busy:
+        await project.user.land("main", old, new, project.owned)
+    assert busy.value.code == "checkout_dirty" and path in busy.value.paths
+    assert state_of(root) == before
+    assert not list((root / ".git").rglob("*.lock"))
+
+
+async def test_a_moved_branch_is_refused(project: Project) -> None:
+    old = await project.tip()
+    new = await project.next_commit({"x": "1\n"})
+    user_git(project.root, "commit", "-q", "--allow-empty", "-m", "user")
+    with pytest.raises(BranchMoved) as moved:
+        await project.user.land("main", old, new, project.owned)
+    assert moved.value.code == "branch_moved" and moved.value.actual == await project.tip()
+
+
+async def test_a_branch_out_in_another_worktree_is_refused(project: Project) -> None:
+    old = await project.tip()
+    new = await project.next_commit({"x": "1\n"})
+    user_git(project.root, "checkout", "-q", "-b", "other")
+    user_git(project.root, "worktree", "add", "-q", str(project.base / "second"), "main")
+    with pytest.raises(CheckoutBusy):
+        await project.user.land("main", old, new, project.owned)
+    assert await project.user.branch_commit("main") == old
+
+
+@pytest.mark.parametrize("lock", ["HEAD.lock", "index.lock", "refs/heads/main.lock"])
+async def test_a_lock_of_another_git_is_respected(project: Project, lock: str) -> None:
+    old = await project.tip()
+    new = await project.next_commit({"x": "1\n"})
+    (project.root / ".git" / lock).write_text("theirs")
+    with pytest.raises(CheckoutBusy):
+        await project.user.land("main", old, new, project.owned)
+    assert (project.root / ".git" / lock).read_text() == "theirs"
+    (project.root / ".git" / lock).unlink()
+    assert not list((project.root / ".git").rglob("*.lock"))
+    assert (await project.user.land("main", old, new, project.owned)).checkout
+
+
+async def test_a_cancelled_landing_is_whole(project: Project) -> None:
+    old = await project.tip()
+    new = await project.next_commit({f"f{number}": "x\n" for number in range(50)})
+    task = asyncio.ensure_future(project.user.land("main", old, new, project.owned))
+    await asyncio.sleep(0.03)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    assert user_git(project.root, "status", "--porcelain") == ""
+    assert await project.tip() in (old, new)
+
+
+async def test_nothing_is_lost_against_a_user_who_commits_in_a_loop(project: Project) -> None:
+    root, stop, pauses = project.root, threading.Event(), random.Random(1)
+    made: list[str] = []
+
+    def commit_in_a_loop() -> None:
+        number = 0
+        while not stop.is_set() and number < 200:
+            number += 1
+            name = f"user/{number}.txt"
+            write(root, {name: f"{number}\n"})
+            user_git(root, "add", name, check=False)
+            user_git(root, "commit", "-q", "-m", name, check=False)
+            if user_git(root, "ls-tree", "--name-only", "HEAD", name) == name:
+                made.append(name)
+            time.sleep(pauses.uniform(0.0, 0.4))
+
+    thread = threading.Thread(target=commit_in_a_loop)
+    thread.start()
+    landed: list[str] = []
+    try:
+        for number in range(6):
+            for _ in range(60):
+                old = await project.tip()
+                await project.owned.fetch(old)
+                new = await project.next_commit({f"sf/{number}.txt": "sf\n"}, base=old)
+                try:
+                    await project.user.land("main", old, new, project.owned)
+                except (CheckoutBusy, BranchMoved):
+                    continue
+                landed.append(f"sf/{number}.txt")
+                break
+            await asyncio.sleep(0.02)
+    finally:
+        stop.set()
+        await asyncio.to_thread(thread.join)
+    files = set(user_git(root, "ls-tree", "-r", "--name-only", "HEAD").splitlines())
+    assert len(landed) >= 3 and made
+    assert files.issuperset(landed) and files.issuperset(made)
+    assert all((root / name).exists() for name in [*landed, *made])
+    user_git(root, "fsck", "--strict")
+
+
+LAND = """
+import asyncio, sys
+from pathlib import Path
+from sf.workspaces.git import Git
+from sf.workspaces.owned import OwnedRepository
+from sf.workspaces.repository import UserRepository
+
+async def main(base, root, old, new):
+    user = await UserRepository.open(Path(root), Path(base) / "state", Git())
+    owned = await OwnedRepository.open(Path(base) / "owned.git", user, Git())
+    print("go", flush=True)
+    await user.land("main", old, new, owned)
+    print("landed", flush=True)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def kill_with_children(pid: int) -> None:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    for victim in (pid, *map(int, children)):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(victim, signal.SIGKILL)
+
+
+def land_and_kill(project: Project, commits: tuple[str, str], delay: float, *, with_git: bool) -> None:
+    """Start a landing in a process of its own and kill it some time after it wrote its journal."""
+    command = [sys.executable, "-c", LAND, str(project.base), str(project.root), *commits]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "go\n"
+        while not (project.base / "state" / "landing.json").exists() and process.poll() is None:
+            time.sleep(0.001)
+        time.sleep(delay)
+        if with_git:
+            kill_with_children(process.pid)
+        else:
+            process.kill()
+
+
+@pytest.mark.parametrize("with_git", [False, True])
+@pytest.mark.parametrize("delay", [0.013 * step for step in range(8)])
+async def test_a_landing_killed_anywhere_ends_whole(project: Project, delay: float, with_git: bool) -> None:
+    root, old = project.root, await project.tip()
+    files: dict[str, str | None] = {f"many/{number}.txt": f"{number}\n" * 400 for number in range(200)}
+    new = await project.next_commit({**files, "src/a.py": "a = 2\n", "src/b.py": None})
+    write(root, {"mine.txt": "mine\n"})
+    await asyncio.to_thread(land_and_kill, project, (old, new), delay, with_git=with_git)
+    await project.user.recover_landing()
+    assert await project.user.recover_landing() is None
+    tip = await project.tip()
+    assert tip in (old, new)
+    assert user_git(root, "status", "--porcelain") == "?? mine.txt"
+    assert user_git(root, "ls-files", "-s") == user_git(
+        root, "ls-tree", "-r", "--format=%(objectmode) %(objectname) 0%x09%(path)", tip
+    )
+    locks = [path for path in (root / ".git").rglob("*.lock") if path.name != "packed-refs.lock"]
+    assert locks == []
+
+
+async def test_recovery_keeps_what_is_the_users(project: Project) -> None:
+    """A half-moved checkout written by hand: beginnings of new files go, foreign content stays."""
+    root, old = project.root, await project.tip()
+    new = await project.next_commit(
+        {"src/a.py": "a = 2  # new\n", "src/b.py": None, "added.txt": "new content\n", "other.txt": "new\n"}
+    )
+    pack = await project.user.land("main", old, new, project.owned)
+    assert pack.checkout
+    user_git(root, "update-ref", "refs/heads/main", old)
+    user_git(root, "read-tree", old)
+    write(root, {"src/a.py": "a = 2", "added.txt": "new con", "other.txt": "typed by the user\n"})
+    state = project.base / "state"
+    (state / "landing").mkdir(exist_ok=True)
+    (state / "landing.json").write_text(
+        f'{{"landing_id":"ab","branch":"main","old":"{old}","new":"{new}","step":"moving"}}'
+    )
+    (root / ".git/HEAD.lock").write_text("ab\n")
+    (root / ".git/index.lock").write_text("ab\n")
+    assert "undone" in (await project.user.recover_landing() or "")
+    assert user_git(root, "status", "--porcelain") == "?? other.txt"
+    assert (root / "other.txt").read_text() == "typed by the user\n"
+    assert not (root / "added.txt").exists() and (root / "src/b.py").exists()
+    assert not (root / ".git/HEAD.lock").exists() and not (root / ".git/index.lock").exists()
+
+
+@pytest.mark.parametrize("older", [False, True])
+async def test_only_a_ref_lock_younger_than_the_dead_landing_goes(project: Project, older: bool) -> None:
+    """A git killed between making its lock and writing into it leaves an empty, nameless lock."""
+    tip = await project.tip()
+    lock, state = project.root / ".git/refs/heads/main.lock", project.base / "state"
+    (state / "landing.json").write_text(
+        f'{{"landing_id":"ab","branch":"main","old":"{tip}","new":"{tip}","step":"preparing"}}'
+    )
+    lock.touch()
+    moment = (state / "landing.json").stat().st_mtime + (-5 if older else 5)
+    os.utime(lock, (moment, moment))
+    assert "undone" in (await project.user.recover_landing() or "")
+    assert lock.exists() == older
+
+
+def test_the_refusals_are_part_of_the_error_tree() -> None:
+    assert issubclass(CheckoutBusy, SfError) and issubclass(BranchMoved, SfError)
