@@ -27,7 +27,7 @@ from sf.observe.trace import Tracer
 from sf.paths import Project
 from sf.policy import sandbox
 from sf.policy.sandbox import Sandbox
-from sf.providers.catalog import Catalog
+from sf.providers.catalog import Catalog, load_playbook
 from sf.review import gates
 from sf.scheduler import conduct, doorbell, lock
 from sf.scheduler.loop import Loop, Result, Selection
@@ -129,6 +129,8 @@ async def _open_desk(project: Project, watch: Watcher) -> AsyncIterator[tuple[De
         (project.global_config, project.config),
         lambda: load(project.global_config, project.config, project_file_is_tracked=tracked),
     )
+    keys = _Keys()
+    _preflight(project, config, keys)
     settings = config.harness.log
     log = Log(
         project.log_file(settings.path),
@@ -143,7 +145,7 @@ async def _open_desk(project: Project, watch: Watcher) -> AsyncIterator[tuple[De
     tracer = Tracer(project.trace)
     bus.subscribe(_tracer(tracer))
     catalog = Catalog(
-        project.dot / "playbooks", lambda provider, model: _hosted(desk.config, provider, model)
+        project.dot / "playbooks", lambda provider, model: _hosted(desk.config, keys, provider, model)
     )
     clock = SystemClock()
     owned = await OwnedRepository.open(project.repository, user, git)
@@ -205,17 +207,43 @@ def _sandbox(project: Project, config: Config, key: str) -> Sandbox:
     return sandbox.choose(profile, prefer=config.sandbox.prefer, hidden=[p for p in hidden if p.exists()])
 
 
-def _hosted(config: Config, provider: str, model: str) -> HostedModel:
+class _Keys:
+    """The providers' keys: fetched once, held in memory only."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def get(self, config: Config, provider: str) -> str:
+        if provider not in self._known:
+            settings = config.providers.get(provider)
+            reference = settings.api_key if settings else ""
+            self._known[provider] = resolve(
+                provider, reference, has_base_url=bool(settings and settings.base_url)
+            )
+        return self._known[provider]
+
+
+def _preflight(project: Project, config: Config, keys: _Keys) -> None:
+    """Refuse to start when a model that will be used has no key or no playbook."""
+    tiers = (config.tiers.fast, config.tiers.standard, config.tiers.reasoning)
+    for name in dict.fromkeys(tier.models[0] for tier in tiers):
+        provider, _, model = name.partition(":")
+        if provider == "script":
+            load_playbook(project.dot / "playbooks", model)
+        else:
+            keys.get(config, provider)
+
+
+def _hosted(config: Config, keys: _Keys, provider: str, model: str) -> HostedModel:
     from sf.providers.hosted import Price, open_model
 
     settings = config.providers.get(provider)
     base_url = settings.base_url if settings else ""
     price = settings.prices.get(model) if settings else None
-    key = resolve(provider, settings.api_key if settings else "", has_base_url=bool(base_url))
     return open_model(
         f"{provider}:{model}",
         base_url=base_url or None,
-        api_key=key,
+        api_key=keys.get(config, provider),
         price=Price(price.input, price.output, price.cache_read, price.cache_write) if price else None,
     )
 

@@ -23,6 +23,13 @@ from sf.store.tx import Tx
 _PATIENCE = 10.0
 
 
+class Queued(SfError):
+    """The autopilot is busy; what was asked for is written down and will be applied."""
+
+    code = "queued"
+    exit_code = 0
+
+
 class Refused(SfError):
     """An intent was applied by another process, which refused it."""
 
@@ -61,6 +68,8 @@ def submit(project: Project, kind: str, payload: dict[str, Any]) -> dict[str, An
         if answer is not None:
             return answer
         time.sleep(0.01)
+    if lock.is_held(project.lock):
+        raise Queued("the autopilot is busy; it applies this as soon as it can", hint="sf status")
     config = load(project.global_config, project.config)
     with lock.ProjectLock(project.lock, f"sf {kind}"):
         answer = _answer(project, intent_id)

@@ -153,7 +153,7 @@ def decide(
             return back(Phase.EXECUTE, "merge conflict", raised=counter, feedback=detail)
         case o.Failed():
             return _failed(unit, outcome, counts, limits)
-        case o.Interrupted():
+        case o.Interrupted() | o.Unconfigured():
             return Move(status=Status.INTERRUPTED)
         case o.Crashed():
             return _crashed(unit, counts, limits)

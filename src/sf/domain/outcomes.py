@@ -72,6 +72,13 @@ class Waiting(Outcome, frozen=True):
     message: str
 
 
+class Unconfigured(Outcome, frozen=True):
+    """The run could not be made: a key, a model, a gate or a sandbox is missing. Nothing is charged."""
+
+    code: str
+    message: str
+
+
 class CalledOff(Outcome, frozen=True):
     """Canceled: by the operator or by the supervisor."""
 
@@ -114,6 +121,7 @@ AnyOutcome = (
     | Interrupted
     | Crashed
     | Waiting
+    | Unconfigured
     | CalledOff
     | AskedHuman
     | GaveUp

@@ -94,6 +94,7 @@ class Agent:
         """Persist a turn under the lease, then announce it."""
         now = self.desk.clock.now()
         await self.desk.database.write(lambda tx: runs.record_turn(tx, self.lease, record, now))
+        self._log(f"turn {record.turn}: {record.tool_calls} call(s), {record.usage.output_tokens} tokens out")
         self.desk.announce(
             events.TURN_ENDED,
             self.unit.id,
@@ -116,6 +117,8 @@ class Agent:
     def requested(self, started_at: int, model: str, reply: Reply | None, error: str) -> None:
         """Trace a model request."""
         usage = msgspec.to_builtins(reply.usage) if reply is not None else {}
+        if reply is not None and reply.text:
+            self._log(f"> {one_line(reply.text, 500)}")
         self.desk.tracer.span(
             "model_request",
             trace_id=self._trace_id,
@@ -128,6 +131,8 @@ class Agent:
 
     def _watch(self, call: ToolCall, answer: Answer, decision: Decision | None, started_at: int) -> None:
         refused = decision is not None and decision.verdict != "allow"
+        shown = msgspec.json.encode(call.arguments).decode() if call.arguments is not None else call.raw
+        self._log(f"  {call.name} {one_line(shown, 300)} → {one_line(answer.response.output, 200)}")
         self.desk.tracer.span(
             "tool_call",
             trace_id=self._trace_id,
@@ -150,6 +155,10 @@ class Agent:
             success=answer.response.success,
             output=one_line(answer.response.output, 100),
         )
+
+    def _log(self, line: str) -> None:
+        """A line in the run's own log, for people who watch."""
+        artifacts.append_line(self.desk.project, self.unit.id, artifacts.run_log(self.lease.run_id), line)
 
     async def _state(self, state: AttemptState, model: str | None = None) -> None:
         """Where the attempt stands is shown live; the row gets it with the next write that matters."""

@@ -53,6 +53,11 @@ def error_for_prompt(project: Project, unit_id: str, text: str) -> str:
     return last_error(text, str(full))
 
 
+def run_log(run_id: str) -> str:
+    """The name of a run's own log."""
+    return f"run-{run_id}.log"
+
+
 def link_workspace(project: Project, unit_id: str, folder: Path) -> None:
     """`active/<unit>/workspace` points to where the work is done."""
     link = project.active(unit_id) / "workspace"

@@ -16,7 +16,18 @@ from sf.domain.excerpt import one_line
 from sf.domain.phases import WRITING
 from sf.domain.runs import AttemptState, Lease
 from sf.domain.units import Unit
-from sf.errors import Canceled, HookFailed, HookTimeout, LeaseLost, Paused, QuotaWait, SfError
+from sf.errors import (
+    Canceled,
+    HookFailed,
+    HookTimeout,
+    LeaseLost,
+    Mistake,
+    ModelUnavailable,
+    Paused,
+    QuotaWait,
+    SandboxUnavailable,
+    SfError,
+)
 from sf.harness import artifacts, work
 from sf.harness.agent import Agent
 from sf.harness.desk import Desk
@@ -154,8 +165,10 @@ def _from_error(error: SfError) -> o.AnyOutcome:
         return o.Interrupted("paused")
     if isinstance(error, Canceled):
         return o.CalledOff(error.code)
-    hint = f" ({error.hint})" if error.hint else ""
-    return o.Failed(error.code, error.message + hint)
+    message = error.message + (f" ({error.hint})" if error.hint else "")
+    if isinstance(error, Mistake | ModelUnavailable | SandboxUnavailable):
+        return o.Unconfigured(error.code, message)
+    return o.Failed(error.code, message)
 
 
 async def _snapshot(desk: Desk, unit: Unit, lease: Lease, place: Place | None) -> str | None:

@@ -38,7 +38,7 @@ def settle(tx: Tx, lease: Lease, outcome: o.AnyOutcome, ending: Ending, rules: R
         units.release_claim(tx, unit.id)
         lifecycle.closed(tx, unit, rules, now)
         return units.get(tx, unit.id)
-    if not isinstance(outcome, o.Failed | o.Interrupted | o.Waiting | o.Crashed):
+    if not isinstance(outcome, o.Failed | o.Interrupted | o.Waiting | o.Crashed | o.Unconfigured):
         records.mark_read(tx, unit.id, ending.feedback_read, lease.run_id)
     workflow = sessions.pinned(tx, unit.workflow_hash)
     gate = outcome.gate if isinstance(outcome, o.GateFailed) else ""
@@ -101,6 +101,8 @@ def _recorded(outcome: o.AnyOutcome) -> tuple[RunOutcome, AttemptState, str | No
             return RunOutcome.INTERRUPTED, AttemptState.FAILED, code, ""
         case o.Crashed():
             return RunOutcome.INTERRUPTED, AttemptState.FAILED, "resumed_after_crash", ""
+        case o.Unconfigured(code=code, message=message):
+            return RunOutcome.INTERRUPTED, AttemptState.FAILED, code, message
         case o.Waiting(message=message):
             return RunOutcome.INTERRUPTED, AttemptState.FAILED, "rate_limited", message
         case o.CalledOff(code=code):

@@ -61,7 +61,7 @@ class Catalog:
     def _open(self, name: str) -> Model:
         provider, _, model = name.partition(":")
         if provider == "script":
-            return ScriptedModel(_playbook(self._playbooks, model))
+            return ScriptedModel(load_playbook(self._playbooks, model))
         return _Hosted(self._open_hosted(provider, model))
 
     async def aclose(self) -> None:
@@ -71,7 +71,8 @@ class Catalog:
         self._models.clear()
 
 
-def _playbook(folder: Path, name: str) -> playbooks.Playbook:
+def load_playbook(folder: Path, name: str) -> playbooks.Playbook:
+    """A playbook by name, or by the path of its file. Raises ModelUnavailable or InvalidPlaybook."""
     path = Path(name) if name.endswith(".toml") else folder / f"{name}.toml"
     if not path.exists():
         raise ModelUnavailable(f"there is no playbook {path}", hint='name one as "script:<file>.toml"')

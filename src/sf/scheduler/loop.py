@@ -13,6 +13,7 @@ import msgspec
 from sf.config.reload import LiveConfig
 from sf.config.schema import Config
 from sf.domain import events
+from sf.domain import outcomes as o
 from sf.domain.clock import Instant
 from sf.domain.phases import FORWARD, Phase
 from sf.domain.queue import priority_key
@@ -74,6 +75,7 @@ class Loop:
         self._wake = asyncio.Event()
         self._runs: dict[str, asyncio.Task[None]] = {}
         self._running: dict[str, tuple[Unit, Lease]] = {}
+        self._settling: set[str] = set()
         self._dispatched = 0
         self._paused = False
         self._stopping = False
@@ -115,9 +117,16 @@ class Loop:
         return (self._stopping or self._paused or bool(self._failure)) and not self._runs
 
     def _idle(self) -> bool:
-        spent = self._selection.most is not None and self._dispatched >= self._selection.most
-        waits = units.next_due(self._desk.database.read) is not None and not spent
-        return not self._runs and not waits and not self._wake.is_set()
+        return not self._runs and not self._waits_for_time() and not self._wake.is_set()
+
+    def _waits_for_time(self) -> bool:
+        """Whether something that may be dispatched is due later."""
+        read, selection = self._desk.database.read, self._selection
+        if selection.most is not None and self._dispatched >= selection.most:
+            return False
+        if selection.only is None:
+            return units.next_due(read) is not None
+        return any(unit.due_at is not None and self._is_selected(unit) for unit in units.listed(read))
 
     async def _tick(self) -> None:
         self._wake.clear()
@@ -302,7 +311,10 @@ class Loop:
     async def _run(self, unit: Unit, lease: Lease) -> None:
         try:
             finished = await self._conduct(unit, lease)
+            self._settling.add(lease.run_id)
             await self._settle(lease, finished)
+            if isinstance(finished.outcome, o.Unconfigured):
+                await self._fail(f"{finished.outcome.message} [{finished.outcome.code}]")
         except LeaseLost as error:
             self._desk.log.warning("run discarded", unit_id=unit.id, unit_type=unit.type, error=error.line())
         except SfError as error:
@@ -310,6 +322,7 @@ class Loop:
         finally:
             self._runs.pop(lease.run_id, None)
             self._running.pop(lease.run_id, None)
+            self._settling.discard(lease.run_id)
             self._desk.stops.pop(lease.run_id, None)
             self.wake()
 
@@ -321,12 +334,14 @@ class Loop:
 
     def _stop_runs(self, how: Literal["pause", "shutdown"]) -> None:
         for run_id, task in self._runs.items():
-            self._desk.stops.setdefault(run_id, how)
-            task.cancel()
+            # A run is told once, and never while its end is being written.
+            if run_id not in self._desk.stops and run_id not in self._settling:
+                self._desk.stops[run_id] = how
+                task.cancel()
 
     def _cancel_units(self, unit_ids: list[str]) -> None:
         for run_id, (unit, _) in self._running.items():
-            if unit.id in unit_ids:
+            if unit.id in unit_ids and run_id not in self._settling:
                 self._desk.stops[run_id] = "cancel"
                 self._runs[run_id].cancel()
 
