@@ -17,6 +17,9 @@ from sf.workspaces.refusals import BranchMoved, CheckoutBusy
 from sf.workspaces.worktree import checkout_folder, remove_folder
 
 _RACES = 5
+_UNPROVEN = o.Held(
+    HoldKind.NO_EVIDENCE, "no gate proves what would be merged: none is configured or all skipped"
+)
 
 
 async def merge(agent: Agent) -> o.AnyOutcome:
@@ -121,10 +124,9 @@ async def _prove_merged(agent: Agent, tree: str, head: str, tip: str) -> o.AnyOu
     """Gates on the tree that would land, unless it is the tree already proven."""
     desk, unit = agent.desk, agent.unit
     scripts = desk.rules.merge_gates(unit)
+    needs_evidence = sessions.pinned(desk.database.read, unit.workflow_hash).needs_evidence
     if not scripts:
-        if not sessions.pinned(desk.database.read, unit.workflow_hash).needs_evidence:
-            return None
-        return o.Held(HoldKind.NO_EVIDENCE, "no gate is configured, so nothing proves what would be merged")
+        return _UNPROVEN if needs_evidence else None
     if _proven(agent, tree, scripts):
         return None
     folder = desk.project.worktrees / f"merge-{agent.lease.run_id}"
@@ -137,7 +139,8 @@ async def _prove_merged(agent: Agent, tree: str, head: str, tip: str) -> o.AnyOu
     if isinstance(outcome, o.GateFailed):
         await _bring_in(agent, head, tree)
         return outcome
-    return None
+    proven = records.has_passed(desk.database.read, unit.id, tree)
+    return None if proven or not needs_evidence else _UNPROVEN
 
 
 async def _conflict(agent: Agent, head: str, conflicted_tree: str, detail: str) -> o.Conflict:

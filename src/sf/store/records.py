@@ -78,6 +78,12 @@ def is_proven(tx: Tx, unit_id: str, tree: str, gates: Sequence[str]) -> bool:
     return bool(gates) and row is not None and int(row["n"]) == len(set(gates))
 
 
+def has_passed(tx: Tx, unit_id: str, tree: str) -> bool:
+    """Whether any gate at all has passed, and not only skipped itself, on this tree."""
+    row = tx.one(_Q["passed_on"], unit=unit_id, tree=tree)
+    return row is not None and int(row["n"]) > 0
+
+
 def add_evidence(
     tx: Tx,
     unit_id: str,

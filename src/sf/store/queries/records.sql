@@ -30,6 +30,9 @@ SELECT COUNT(DISTINCT gate_name) AS n FROM gate_results
 WHERE unit_id = :unit AND tree = :tree AND passed = 1 AND exit_code = 0
   AND gate_name IN (SELECT value FROM json_each(:gates))
 
+-- name: passed_on
+SELECT COUNT(*) AS n FROM gate_results WHERE unit_id = :unit AND tree = :tree AND exit_code = 0
+
 -- name: evidence
 INSERT INTO evidence (id, unit_id, run_id, kind, tree, commit_id, summary, recorded_at)
 VALUES (:id, :unit, :run, :kind, :tree, :commit, :summary, :now)

@@ -34,13 +34,13 @@ class Speech:
     def event(self, name: str, **data: Any) -> None:
         """A line for a program; silent otherwise."""
         if self.headless:
-            print(msgspec.json.encode({"event": name, **data}).decode(), flush=True)
+            print(msgspec.json.encode({"event": name, **data}, enc_hook=str).decode(), flush=True)
 
     def answer(self, data: Any, *, as_json: bool) -> bool:
         """Give a result: as JSON when asked, kept for the end when headless. True when it was given so."""
         self.result = data
         if as_json and not self.headless:
-            print(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
+            print(msgspec.json.format(msgspec.json.encode(data, enc_hook=str), indent=2).decode())
         return as_json or self.headless
 
     def paint(self, text: str, colour: str) -> str:

@@ -1,0 +1,376 @@
+"""Commands as a person runs them, and bad input: one clear line, the right exit code, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.support.stage import (
+    CONFIG,
+    PASSING,
+    Stage,
+    call,
+    plan_scene,
+    run_sf,
+    say,
+    scene,
+    task,
+    write,
+)
+
+from sf.scheduler.lock import ProjectLock
+
+ONE = {"title": "S", "tasks": [task("T")]}
+
+
+def _one_line(done: subprocess.CompletedProcess[str]) -> str:
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1, done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    return lines[0]
+
+
+def _repository(folder: Path) -> Path:
+    folder.mkdir()
+    subprocess.run(["git", "init", "-q", "-b", "main"], cwd=folder, check=True)
+    return folder
+
+
+def test_init_outside_a_repository(tmp_path: Path) -> None:
+    done = run_sf(tmp_path, tmp_path / "home", "init")
+    assert (done.returncode, "not_a_repository" in _one_line(done)) == (2, True)
+    assert not (tmp_path / ".sf").exists()
+
+
+def test_commands_outside_a_project_say_so(tmp_path: Path) -> None:
+    done = run_sf(tmp_path, tmp_path / "home", "status")
+    assert done.returncode == 2
+    assert "sf init" in _one_line(done)
+
+
+def test_an_empty_repository_cannot_be_planned_on(tmp_path: Path) -> None:
+    root = _repository(tmp_path / "p")
+    assert run_sf(root, tmp_path / "home", "init").returncode == 0
+    done = run_sf(root, tmp_path / "home", "plan", "x")
+    assert (done.returncode, "empty_repository" in _one_line(done)) == (2, True)
+
+
+def test_a_detached_head_has_no_branch_to_integrate_into(stage: Stage) -> None:
+    stage.git("checkout", "-q", "--detach")
+    done = stage.sf("plan", "x")
+    assert (done.returncode, "detached_head" in _one_line(done)) == (2, True)
+
+
+def test_init_detects_tests_and_changes_nothing_the_second_time(tmp_path: Path) -> None:
+    root = _repository(tmp_path / "p")
+    (root / "tests").mkdir()
+    (root / "tests" / "test_a.py").write_text("import unittest\n")
+    (root / "Makefile").write_text("lint:\n\ttrue\n")
+    subprocess.run(["git", "add", "-A"], cwd=root, check=True)
+    first = run_sf(root, tmp_path / "home", "init", "--json")
+    report = json.loads(first.stdout)
+    assert report["stack"] == {
+        "languages": ["Python"],
+        "tests": "python3 -m unittest discover -s tests -t .",
+        "lint": "make lint",
+    }
+    before = {path: path.read_bytes() for path in (root / ".sf").rglob("*.*") if "sf.db" not in path.name}
+    second = run_sf(root, tmp_path / "home", "init")
+    assert "nothing was changed" in second.stdout
+    assert before == {p: p.read_bytes() for p in (root / ".sf").rglob("*.*") if "sf.db" not in p.name}
+    ignored = subprocess.run(["git", "check-ignore", ".sf/sf.db", ".sf/log/x"], cwd=root, capture_output=True)
+    assert ignored.stdout.decode().split() == [".sf/sf.db", ".sf/log/x"]
+
+
+def test_init_without_tests_says_that_nothing_will_be_merged(tmp_path: Path) -> None:
+    root = _repository(tmp_path / "p")
+    done = run_sf(root, tmp_path / "home", "init")
+    assert done.returncode == 0
+    assert "without a gate nothing is merged" in done.stdout
+    doctor = run_sf(root, tmp_path / "home", "doctor")
+    assert doctor.returncode == 1
+    assert re.search(r"warn\s+gates", doctor.stdout)
+
+
+def test_a_misspelt_command_is_understood(stage: Stage) -> None:
+    done = stage.sf("statsu")
+    assert (done.returncode, "did you mean 'status'" in _one_line(done)) == (2, True)
+
+
+def test_an_unknown_unit_and_an_unknown_workflow(stage: Stage) -> None:
+    why = stage.sf("why", "task/m9/s9/t9")
+    assert (why.returncode, "unknown_unit" in _one_line(why)) == (2, True)
+    plan = stage.sf("plan", "x", "--workflow", "featur")
+    assert plan.returncode == 2
+    assert "did you mean 'feature'" in _one_line(plan)
+
+
+def test_a_goal_of_100_kb_is_kept_whole(stage: Stage) -> None:
+    goal = "Make it so.\n" + "detail " * 15_000
+    assert stage.sf("plan", "-", stdin=goal).returncode == 0
+    unit = stage.unit("milestone/m1")
+    assert unit.title == "Make it so."
+    assert unit.description == goal.strip()
+
+
+def test_an_empty_goal_is_refused(stage: Stage) -> None:
+    done = stage.sf("plan", "  ")
+    assert (done.returncode, "bad_usage" in _one_line(done)) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("break_it", "expected"),
+    [("missing", "there is no such file"), ("no run bit", "has no run bit")],
+)
+def test_a_gate_that_cannot_be_run_stops_the_start(stage: Stage, break_it: str, expected: str) -> None:
+    gate = stage.root / ".sf/gates/check.sh"
+    if break_it == "missing":
+        gate.unlink()
+    else:
+        gate.chmod(0o644)
+    stage.script(*PASSING)
+    stage.plan()
+    done = stage.sf("auto")
+    assert done.returncode == 2
+    assert expected in done.stderr
+
+
+def test_every_configuration_error_is_listed_with_file_key_and_what_is_allowed(stage: Stage) -> None:
+    stage.configure(
+        '[harness]\nmax_atempts = 3\nturn_timeout = "soon"\nworktree_mode = "none"\n'
+        '[providers.openai]\napi_key = "sk-plain"\n[routing]\nexecute = "slow"\n'
+    )
+    done = stage.sf("config", "check")
+    assert done.returncode == 2
+    for expected in (
+        'harness.max_atempts: unknown key; did you mean "max_attempts"?',
+        'harness.turn_timeout: expected a duration such as "90s"',
+        'harness.worktree_mode: must be one of "branch-per-slice", "milestone-per-worktree"',
+        'routing.execute: must be one of "fast", "standard", "reasoning"',
+    ):
+        assert expected in done.stderr
+    assert str(stage.project.config) in done.stderr
+    stage.configure('[providers.openai]\napi_key = "sk-plain"\n')
+    plain = stage.sf("config", "check")
+    assert "plaintext keys are refused" in plain.stderr
+    assert "sk-plain" not in plain.stdout + plain.stderr
+
+
+def test_configuration_that_came_with_the_repository_cannot_loosen_or_run_anything(stage: Stage) -> None:
+    marker = stage.root / "marker"
+    stage.configure(
+        CONFIG + f'[sandbox]\nprofile = "off"\n[harness.hooks]\nbefore_run = "touch {marker}"\n'
+        f'[providers.evil]\napi_key = "$(touch {marker})"\n'
+    )
+    stage.git("add", "-f", ".sf/config.toml")
+    stage.git("commit", "-q", "-m", "config comes along")
+    stage.script(*PASSING)
+    stage.plan()
+    done = stage.sf("auto")
+    assert done.returncode == 2
+    assert "unsafe_config" in done.stderr
+    assert done.stderr.count("a file that git tracks may not") == 3
+    assert not marker.exists()
+
+
+@pytest.mark.conforms("C-44", "C-56")
+def test_two_autopilots_at_once(stage: Stage) -> None:
+    stage.script(*PASSING)
+    stage.plan()
+    with ProjectLock(stage.project.lock, "autopilot"):
+        done = stage.sf("auto")
+    assert done.returncode == 5
+    assert f"process {os.getpid()}" in _one_line(done)
+
+
+def test_a_database_of_a_newer_version_is_left_alone(stage: Stage) -> None:
+    database = sqlite3.connect(stage.project.database)
+    database.execute("INSERT INTO schema_migrations VALUES (9999, 0, 'from the future')")
+    database.commit()
+    database.close()
+    before = stage.project.database.read_bytes()
+    for command in (["status"], ["plan", "x"]):
+        done = stage.sf(*command)
+        assert (done.returncode, "store_too_new" in _one_line(done)) == (2, True)
+    assert stage.project.database.read_bytes() == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_a_read_only_disk(stage: Stage, tmp_path: Path) -> None:
+    stage.plan("written before")
+    mounted = tmp_path / "ro"
+    mounted.mkdir()
+    subprocess.run(["mount", "--bind", str(stage.root), str(mounted)], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", str(mounted)], check=True)
+        status = run_sf(mounted, stage.home, "status")
+        assert (status.returncode, "milestone/m1" in status.stdout) == (0, True), status.stderr
+        plan = run_sf(mounted, stage.home, "plan", "x")
+        assert (plan.returncode, "store_unusable" in _one_line(plan)) == (1, True)
+    finally:
+        subprocess.run(["umount", str(mounted)], check=True)
+    assert len([u for u in (stage.unit("milestone/m1"),)]) == 1
+
+
+@pytest.mark.conforms("C-78")
+def test_doctor_passes_warns_and_answers_as_json(stage: Stage) -> None:
+    stage.script(*PASSING)
+    fine = stage.sf("doctor", "--json")
+    checks = {check["name"]: check["verdict"] for check in json.loads(fine.stdout)}
+    assert set(checks.values()) == {"pass"}, fine.stdout
+    assert fine.returncode == 0
+    stage.file("notes.txt", "dirty\n")
+    warned = stage.sf("doctor")
+    assert warned.returncode == 1
+    assert re.search(r"warn\s+git ", warned.stdout)
+
+
+def test_plan_reload_adds_and_archives_but_leaves_what_has_begun(stage: Stage) -> None:
+    stage.script(*PASSING)
+    stage.project.plan_file.write_text(
+        "# Plan\n\n## One\n- priority: 2\n\nThe first.\n\n## Two\n- issue: 42\n"
+    )
+    assert "milestone/m1, milestone/m2" in stage.sf("plan", "reload").stdout
+    assert stage.unit("milestone/m1").priority == 2
+    assert stage.unit("milestone/m1").description == "One\n\nThe first."
+    assert stage.unit("milestone/m2").metadata["gh_issue"] == 42
+    stage.project.plan_file.write_text("## One\n- priority: 2\n\nThe first.\n\n## Three\n")
+    again = json.loads(stage.sf("plan", "reload", "--json").stdout)
+    assert again == {"added": ["milestone/m3"], "archived": ["milestone/m2"], "in_flight": []}
+
+
+def test_status_why_and_history_speak_json(stage: Stage) -> None:
+    stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
+    assert stage.sf("plan", "make a", "--link-issue", "7", "--priority", "1").returncode == 0
+    assert json.loads(stage.sf("status", "--json").stdout)["waiting"][0]["standing"] == "ready"
+    assert stage.sf("auto").returncode == 0
+    why = json.loads(stage.sf("why", "task/m1/s1/t1", "--json").stdout)
+    assert why["reason"] == "success"
+    assert [run["outcome"] for run in why["runs"]] == ["success"] * 4
+    rows = json.loads(stage.sf("history", "--verdict", "success", "--phase", "merge", "--json").stdout)
+    assert {row["unit_id"] for row in rows} == {"milestone/m1", "slice/m1/s1", "task/m1/s1/t1"}
+    assert json.loads(stage.sf("history", "--model", "nobody", "--json").stdout) == []
+    assert json.loads(stage.sf("config", "show", "--json").stdout)["harness"]["max_attempts"] == 6
+
+
+def test_headless_prints_events_and_a_result(stage: Stage) -> None:
+    stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
+    planned = json.loads(stage.sf("headless", "plan", "x").stdout)
+    assert planned["data"]["unit_id"] == "milestone/m1"
+    done = stage.sf("headless", "auto")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert lines[-1]["event"] == "result"
+    assert (lines[-1]["ok"], lines[-1]["exit_code"], done.returncode) == (True, 0, 0)
+    assert {"RunStarted", "TurnEnded", "GateResult", "PhaseChange", "MergeReady"} <= {
+        x["event"] for x in lines
+    }
+    failed = stage.sf("headless", "why", "task/a9")
+    assert failed.returncode == 2
+    assert "unknown_unit" in json.loads(failed.stdout)["error"]
+
+
+def test_dispatch_a_prompt_and_a_unit_out_of_turn(stage: Stage) -> None:
+    stage.script(
+        scene(
+            "plan",
+            call("submit_plan", goal="g", approach="a", deliverables=["d"], verification=["v"]),
+            unit="add*",
+        ),
+        plan_scene({"title": "S", "tasks": [task("A"), task("B", blocked_by=["A"])]}),
+        scene("execute", write("a.txt"), say()),
+        *PASSING,
+    )
+    done = stage.sf("dispatch", "add a file")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (stage.root / "a.txt").exists()
+    stage.plan("later")
+    stage.sf("next")
+    stage.sf("next")
+    forced = stage.sf("dispatch", "task/m1/s1/t2")
+    assert "although it waits for task/m1/s1/t1" in forced.stdout
+    assert stage.unit("task/m1/s1/t2").attempt == 1
+
+
+def test_next_runs_one_step(stage: Stage) -> None:
+    stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan()
+    assert stage.sf("next").returncode == 0
+    assert (stage.unit("milestone/m1").attempt, stage.unit("milestone/m1").phase) == (1, "plan")
+
+
+def test_steering_a_live_autopilot_from_another_process(stage: Stage) -> None:
+    stage.script(
+        plan_scene({"title": "S", "tasks": [task("slow"), task("other", blocked_by=["slow"])]}),
+        scene("execute", call("bash", command="sleep 30", timeout_seconds=60), say(), unit="slow"),
+        scene("execute", write("b.txt"), say(), unit="other"),
+        scene("reassess", call("submit_reassessment", outcome="abandon", explanation="no")),
+        *PASSING,
+    )
+    stage.plan()
+    environment = {**os.environ, "SF_HOME": str(stage.home)}
+    live = subprocess.Popen(
+        [sys.executable, "-m", "sf", "auto"],
+        cwd=stage.root,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        _until(lambda: "execute" in str(_phase(stage, "task/m1/s1/t1")) and _running(stage, "task/m1/s1/t1"))
+        time.sleep(0.5)
+        started = time.monotonic()
+        gone = stage.sf("abandon", "task/m1/s1/t1", "too slow", "--now")
+        assert gone.returncode == 0, gone.stderr
+        _until(lambda: not _running(stage, "task/m1/s1/t1"), 15)
+        assert time.monotonic() - started < 12
+        out, _ = live.communicate(timeout=40)
+    finally:
+        live.kill()
+    assert stage.unit("task/m1/s1/t1").status == "canceled"
+    assert stage.unit("task/m1/s1/t2").verdict == "success", out
+
+
+def test_pause_and_resume(stage: Stage) -> None:
+    stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan()
+    assert stage.sf("pause", "lunch").returncode == 0
+    refused = stage.sf("auto")
+    assert (refused.returncode, "sf resume" in refused.stdout) == (3, True)
+    assert "lunch" in stage.sf("status").stdout
+    assert stage.sf("resume").returncode == 0
+    assert stage.sf("auto").returncode == 0
+
+
+def test_wrong_state_is_told(stage: Stage) -> None:
+    stage.plan()
+    for command in (["uat-approve", "milestone/m1"], ["merge-resolve", "milestone/m1"]):
+        done = stage.sf(*command)
+        assert (done.returncode, "wrong_state" in _one_line(done)) == (2, True)
+    cleared = stage.sf("force-clear", "01ABC")
+    assert (cleared.returncode, "unknown_blocker" in _one_line(cleared)) == (2, True)
+
+
+def _phase(stage: Stage, unit_id: str) -> str:
+    row = stage.read.one("SELECT phase FROM units WHERE id = :id", id=unit_id)
+    return row["phase"] if row else ""
+
+
+def _running(stage: Stage, unit_id: str) -> bool:
+    row = stage.read.one("SELECT 1 FROM runs WHERE unit_id_snap = :id AND ended_at IS NULL", id=unit_id)
+    return row is not None
+
+
+def _until(condition: object, seconds: float = 20.0) -> None:
+    assert callable(condition)
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)

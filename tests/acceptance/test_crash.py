@@ -1,0 +1,107 @@
+"""kill -9: what was running is interrupted and goes on; nothing is lost and nothing is done twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+from tests.support.stage import PASSING, Stage, call, plan_scene, say, scene, task, write
+
+from sf.domain.decide import Counter
+from sf.domain.units import Status
+from sf.store import ledger, records, runs, units
+
+SEED = 20261115
+
+
+def _start(stage: Stage) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "sf", "auto"],
+        cwd=stage.root,
+        env={**os.environ, "SF_HOME": str(stage.home)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def _script(stage: Stage) -> None:
+    stage.script(
+        plan_scene(
+            {"title": "A", "tasks": [task("TA1"), task("TA2", blocked_by=["TA1"])]},
+            {"title": "B", "tasks": [task("TB1")]},
+            {"title": "C", "tasks": [task("TC1")], "code_depends_on": ["A", "B"]},
+        ),
+        *(scene("execute", write(f"{name}.txt"), say(), unit=name) for name in ("TA1", "TA2", "TB1", "TC1")),
+        *(
+            scene("tdd", write(f"tests/{name}.txt"), say(), unit=name)
+            for name in ("TA1", "TA2", "TB1", "TC1")
+        ),
+        *PASSING,
+        latency_ms=60,
+    )
+
+
+def test_a_bounded_series_of_kills_ends_with_the_same_merged_result(stage: Stage) -> None:
+    _script(stage)
+    stage.plan()
+    chance = random.Random(SEED)
+    for _ in range(8):
+        live = _start(stage)
+        time.sleep(0.5 + chance.random() * 1.2)
+        os.killpg(live.pid, signal.SIGKILL)
+        live.wait()
+    assert stage.auto().ending == "done"
+    expected = {"notes.txt", "TA1.txt", "TA2.txt", "TB1.txt", "TC1.txt"}
+    assert expected <= set(stage.git("ls-files").splitlines())
+    assert stage.git("status", "--porcelain", "-uno") == ""
+    stage.git("fsck", "--strict")
+    subjects = stage.git("log", "--first-parent", "--format=%s").splitlines()
+    assert len(subjects) == len(set(subjects)) == 4, subjects
+    for unit in units.listed(stage.read, archived=True):
+        assert unit.verdict == "success"
+        assert sum(row["kind"] == "merge" for row in records.evidence(stage.read, unit.id)) <= 2
+    assert not [run for run in runs.live(stage.read)]
+    assert list(stage.project.worktrees.glob("[!.]*")) == []
+
+
+def test_an_interrupted_unit_is_told_so_and_charged_no_try(stage: Stage) -> None:
+    stage.script(
+        plan_scene({"title": "A", "tasks": [task("T")]}),
+        scene("execute", write("a.txt"), call("bash", command="sleep 30"), say(), visits=[1]),
+        scene("execute", write("b.txt"), say()),
+        *PASSING,
+    )
+    stage.plan()
+    live = _start(stage)
+    deadline = time.monotonic() + 20
+    worktree = stage.project.worktrees / "slice_m1_s1"
+    while not (worktree / "a.txt").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.killpg(live.pid, signal.SIGKILL)
+    live.wait()
+    assert stage.unit("task/m1/s1/t1").status is Status.RUNNING
+    assert stage.auto().ending == "done"
+    unit = stage.unit("task/m1/s1/t1")
+    first, second = runs.of_unit(stage.read, unit.id)[:2]
+    assert (first.outcome, first.error_code) == ("interrupted", "resumed_after_crash")
+    assert ledger.count(stage.read, unit, Counter("tries", "execute")) == 0
+    assert ledger.count(stage.read, unit, Counter("interruptions", "execute")) == 1
+    assert b"resumed_after_crash" in bytes(runs.messages(stage.read, second.id)[0]["content"])
+    assert (stage.root / "a.txt").exists(), "what the killed attempt had written is built on"
+
+
+def test_ctrl_c_interrupts_cleanly_and_the_next_start_goes_on(stage: Stage) -> None:
+    _script(stage)
+    stage.plan()
+    live = _start(stage)
+    time.sleep(1.5)
+    os.kill(live.pid, signal.SIGINT)
+    assert live.wait(timeout=20) == 130
+    assert not units.running(stage.read)
+    assert stage.auto().ending == "done"

@@ -1,0 +1,200 @@
+"""The gate protocol, the hooks and their time limits, over real scripts."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from tests.support.stage import CONFIG, PASSING, Stage, call, plan_scene, say, scene, task, write
+
+from sf.domain import events
+from sf.domain.phases import Phase
+from sf.domain.units import HoldKind
+from sf.store import records, runs
+
+ONE = {"title": "S", "tasks": [task("T")]}
+
+
+def _ready(stage: Stage, config: str = CONFIG) -> None:
+    stage.configure(config)
+    stage.script(
+        plan_scene(ONE),
+        scene("execute", write("a.txt"), say()),
+        scene("reassess", call("submit_reassessment", outcome="abandon", explanation="no way")),
+        *PASSING,
+    )
+    stage.plan("make a", link_issue=42)
+
+
+@pytest.mark.conforms("C-84")
+def test_a_gate_gets_its_variables_and_the_unit_on_stdin(stage: Stage) -> None:
+    stage.gate("check", "#!/bin/sh\nenv | grep ^SF_ | sort > seen.env\ncat > seen.json\nexit 0\n")
+    stage.file(".gitignore", "seen.*\n")
+    stage.commit("ignore")
+    seen: dict[str, str] = {}
+
+    def look(event: events.Event) -> None:
+        if event.name == events.GATE_RESULT and event.unit_id == "task/m1/s1/t1":
+            folder = stage.project.worktrees / "slice_m1_s1"
+            seen["env"] = (folder / "seen.env").read_text()
+            seen["json"] = (folder / "seen.json").read_text()
+
+    _ready(stage)
+    assert stage.auto(watch=look).ending == "done"
+    variables = dict(line.split("=", 1) for line in seen["env"].splitlines())
+    assert variables["SF_UNIT_ID"] == "task/m1/s1/t1"
+    assert variables["SF_PHASE"] == "verify"
+    assert (variables["SF_GATE_NAME"], variables["SF_GATE_RETRY"]) == ("check", "0")
+    assert variables["SF_PROJECT_ROOT"] == str(stage.root)
+    assert variables["SF_WORKSPACE"].endswith("slice_m1_s1")
+    assert {"SF_RUN_ID", "SF_ATTEMPT", "SF_HOME", "SF_TRACE_FILE"} <= set(variables)
+    assert seen["json"].count("\n") == 1
+    told = json.loads(seen["json"])
+    assert (told["unit_id"], told["unit"]["metadata"]["gh_issue"]) == ("task/m1/s1/t1", 42)
+
+
+@pytest.mark.conforms("C-84")
+def test_exit_2_goes_to_reassess_at_once_and_exit_3_does_not_apply(stage: Stage) -> None:
+    stage.gate("check", '#!/bin/sh\n[ "$SF_UNIT_TYPE" = task ] && exit 2\nexit 3\n')
+    _ready(stage)
+    stage.auto()
+    unit = stage.unit("task/m1/s1/t1")
+    assert (unit.reassess_reason, unit.verdict) == ("gate_exhausted", "abandoned")
+    assert len(records.gate_results(stage.read, unit.id)) == 1
+
+
+def test_a_skipped_gate_is_no_evidence(stage: Stage) -> None:
+    stage.gate("check", "#!/bin/sh\nexit 3\n")
+    _ready(stage)
+    assert stage.auto().ending == "waiting"
+    assert stage.unit("slice/m1/s1").hold_kind is HoldKind.NO_EVIDENCE
+    assert not (stage.root / "a.txt").exists()
+
+
+@pytest.mark.conforms("C-84")
+def test_a_gate_that_hangs_is_killed_and_its_output_is_cut(stage: Stage) -> None:
+    stage.gate("check", "#!/bin/sh\nhead -c 100000 /dev/zero | tr '\\0' x\nsleep 60\n")
+    _ready(
+        stage, CONFIG + '[harness.gates.timeouts]\ncheck = "300ms"\n[harness.gates.max_retries]\ncheck = 1\n'
+    )
+    started = time.monotonic()
+    stage.auto()
+    assert time.monotonic() - started < 40
+    row = records.gate_results(stage.read, "task/m1/s1/t1")[0]
+    assert (row["passed"], row["exit_code"]) == (0, None)
+    assert len(row["output"].encode()) < 8192 + 100
+    failed = next(run for run in runs.of_unit(stage.read, "task/m1/s1/t1") if run.phase is Phase.VERIFY)
+    assert failed.error_code == "gate_timeout"
+
+
+@pytest.mark.conforms("C-15", "C-16", "C-23")
+def test_hooks_run_in_their_order_with_the_unit_on_stdin(stage: Stage) -> None:
+    log = stage.root.parent / "hooks.log"
+    for name in ("after-create", "before-run", "after-run", "before-remove", "pre-dispatch", "post-unit"):
+        stage.hook(
+            name, f'#!/bin/sh\necho "{name} $SF_UNIT_ID $SF_PHASE $(pwd)" >> {log}\ncat >> {log}.json\n'
+        )
+    _ready(
+        stage,
+        CONFIG
+        + "[harness.hooks]\n"
+        + 'after_create = "./.sf/hooks/after-create.sh"\nbefore_run = "./.sf/hooks/before-run.sh"\n'
+        + 'after_run = "./.sf/hooks/after-run.sh"\nbefore_remove = "./.sf/hooks/before-remove.sh"\n'
+        + 'pre_dispatch = ["./.sf/hooks/pre-dispatch.sh"]\npost_unit = ["./.sf/hooks/post-unit.sh"]\n',
+    )
+    assert stage.auto().ending == "done"
+    lines = [line.split() for line in log.read_text().splitlines()]
+    of_task = [line[0] for line in lines if line[1] == "task/m1/s1/t1" and line[2] == "execute"]
+    assert of_task == ["pre-dispatch", "after-create", "before-run", "after-run"]
+    assert all(
+        line[3].endswith("slice_m1_s1") for line in lines if line[0] == "before-run" and "/s1" in line[1]
+    )
+    ends = [line[1] for line in lines if line[0] == "post-unit"]
+    assert ends == ["task/m1/s1/t1", "slice/m1/s1", "milestone/m1"]
+    assert "before-remove" in {line[0] for line in lines if line[1] == "slice/m1/s1"}
+    told = [json.loads(line) for line in (log.parent / "hooks.log.json").read_text().splitlines()]
+    last = [item for item in told if item.get("verdict") == "success"][-1]
+    assert {"unit_id", "unit_type", "phase", "verdict", "duration_ms", "cost_usd", "model"} <= set(last)
+    assert {
+        events.PRE_DISPATCH,
+        events.POST_UNIT,
+        events.PHASE_CHANGE,
+        events.AUTO_LOOP,
+        events.WORKTREE_CREATE,
+        events.WORKTREE_DELETE,
+        events.MERGE_READY,
+    } <= {event.name for event in stage.events}
+
+
+@pytest.mark.conforms("C-23")
+def test_before_run_is_fatal_and_after_run_is_not(stage: Stage) -> None:
+    flag = stage.root.parent / "flag"
+    stage.hook("before", f"#!/bin/sh\n[ -f {flag} ] && exit 0\ntouch {flag}; echo not yet; exit 7\n")
+    stage.hook("after", "#!/bin/sh\nexit 9\n")
+    _ready(
+        stage,
+        CONFIG
+        + '[harness.hooks]\nbefore_run = "./.sf/hooks/before.sh"\nafter_run = "./.sf/hooks/after.sh"\n',
+    )
+    assert stage.auto().ending == "done"
+    first = runs.of_unit(stage.read, "milestone/m1")[0]
+    assert first.error_code == "hook_failed"
+    assert "not yet" in first.detail
+    assert first.turns == 0
+
+
+@pytest.mark.conforms("C-17")
+def test_a_post_unit_hook_that_refuses_stops_the_session(stage: Stage) -> None:
+    stage.hook("post", "#!/bin/sh\nexit 1\n")
+    _ready(stage, CONFIG + '[harness.hooks]\npost_unit = ["./.sf/hooks/post.sh"]\n')
+    result = stage.auto()
+    assert result.ending == "failed"
+    assert "PostUnit" in result.detail
+    assert stage.unit("slice/m1/s1").verdict is None
+
+
+@pytest.mark.conforms("C-17")
+def test_a_post_unit_hook_that_hangs_is_killed_and_the_work_goes_on(stage: Stage) -> None:
+    stage.hook("post", "#!/bin/sh\nsleep 60\n")
+    _ready(
+        stage,
+        CONFIG
+        + '[harness.hooks]\npost_unit = ["./.sf/hooks/post.sh"]\n'
+        + '[harness.hooks.timeouts]\npost_unit = "100ms"\n',
+    )
+    started = time.monotonic()
+    assert stage.auto().ending == "done"
+    assert time.monotonic() - started < 30
+
+
+@pytest.mark.conforms("C-62")
+def test_pre_dispatch_can_veto_and_phase_change_cannot(stage: Stage) -> None:
+    stage.hook("pre", "#!/bin/sh\nexit 1\n")
+    _ready(stage, CONFIG + '[harness.hooks]\npre_dispatch = ["./.sf/hooks/pre.sh"]\n')
+    result = stage.auto()
+    assert (result.ending, stage.unit("milestone/m1").attempt) == ("failed", 0)
+
+
+@pytest.mark.conforms("C-25", "C-73")
+def test_configuration_is_reloaded_live_and_a_bad_one_keeps_the_last_good(stage: Stage) -> None:
+    _ready(stage)
+    seen: list[str] = []
+
+    def meddle(event: events.Event) -> None:
+        if event.name == events.PHASE_CHANGE and event.unit_id == "task/m1/s1/t1":
+            if event.data["to"] == "tdd":
+                stage.configure("this is not TOML")
+            if event.data["to"] == "verify":
+                changed = CONFIG.replace(
+                    "[harness]", "[harness]\ncontext_compact_at = 0.5\nmax_attempts = 2", 1
+                )
+                stage.configure(changed)
+            if event.data["to"] == "complete":
+                seen.append(stage.sf("status").stdout)
+
+    assert stage.auto(watch=meddle).ending == "done"
+    warnings = [event.data["detail"] for event in stage.named(events.WARNING)]
+    assert any("not valid TOML" in text for text in warnings)
+    assert stage.named(events.CONFIG_RELOADED)
+    assert "config drift detected — restart to apply: harness.context_compact_at" in seen[0]

@@ -1,0 +1,140 @@
+"""Merging: evidence of exactly the tree that lands, and the user's checkout never harmed."""
+
+from __future__ import annotations
+
+from tests.support.stage import PASSING, Stage, call, plan_scene, say, scene, task, write
+
+from sf.domain import events
+from sf.domain.units import HoldKind
+from sf.store import records, runs
+
+ONE = {"title": "S", "tasks": [task("T")]}
+
+
+def test_a_dirty_checkout_is_never_touched_and_the_merge_waits(stage: Stage) -> None:
+    stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan()
+    stage.file("notes.txt", "my own unsaved work\n")
+    before = stage.git("rev-parse", "main")
+    result = stage.auto()
+    assert result.ending == "waiting"
+    unit = stage.unit("slice/m1/s1")
+    assert unit.hold_kind is HoldKind.CHECKOUT_DIRTY
+    assert "notes.txt" in unit.hold_detail
+    assert stage.git("rev-parse", "main") == before
+    assert (stage.root / "notes.txt").read_text() == "my own unsaved work\n"
+    stage.commit("mine")
+    assert stage.auto().ending == "done"
+    assert (stage.root / "a.txt").exists()
+    assert (stage.root / "notes.txt").read_text() == "my own unsaved work\n"
+
+
+def test_an_untracked_file_in_the_way_is_not_overwritten(stage: Stage) -> None:
+    stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan()
+    stage.file("a.txt", "precious\n")
+    assert stage.auto().ending == "waiting"
+    runs_before = stage.unit("slice/m1/s1").attempt
+    assert stage.auto().ending == "waiting"
+    assert (stage.root / "a.txt").read_text() == "precious\n"
+    assert stage.unit("slice/m1/s1").attempt <= runs_before + 1
+    (stage.root / "a.txt").unlink()
+    assert stage.auto().ending == "done"
+
+
+def test_commits_that_the_user_makes_meanwhile_are_kept(stage: Stage) -> None:
+    stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan()
+
+    def meddle(event: events.Event) -> None:
+        if event.name == events.PHASE_CHANGE and event.data["to"] == "review":
+            stage.file("user.txt", "meanwhile\n")
+            stage.commit("meanwhile")
+
+    assert stage.auto(watch=meddle).ending == "done"
+    assert (stage.root / "user.txt").exists() and (stage.root / "a.txt").exists()
+    assert "meanwhile" in stage.git("log", "--format=%s")
+    gates = records.gate_results(stage.read, "slice/m1/s1")
+    landed = stage.git("rev-parse", "main^{tree}")
+    assert [row["tree"] for row in gates if row["passed"]][-1] == landed
+
+
+def _conflicting(stage: Stage, resolution: str) -> None:
+    stage.script(
+        plan_scene({"title": "A", "tasks": [task("TA")]}, {"title": "B", "tasks": [task("TB")]}),
+        scene("execute", write("notes.txt", "from A\n"), say(), unit="TA"),
+        scene("execute", write("notes.txt", "from B\n"), say(), unit="TB"),
+        scene("execute", call("read_file", path="notes.txt"), write("notes.txt", resolution), say()),
+        scene("tdd", write("tests/a.txt"), say(), unit="TA"),
+        scene("tdd", write("tests/b.txt"), say(), unit="TB"),
+        *PASSING,
+    )
+    stage.plan()
+
+
+def test_a_conflict_is_laid_out_in_the_worktree_and_resolved_by_the_slice(stage: Stage) -> None:
+    _conflicting(stage, "from A\nfrom B\n")
+    assert stage.auto().ending == "done"
+    assert (stage.root / "notes.txt").read_text() == "from A\nfrom B\n"
+    assert stage.named(events.MERGE_CONFLICT)
+    loser = next(unit for unit in ("slice/m1/s1", "slice/m1/s2") if "execute" in stage.path_of(unit)[1:])
+    assert stage.path_of(loser)[-1] == "complete"
+    assert stage.unit(loser).merge_parent is None
+
+
+def test_a_conflict_that_is_not_resolved_waits_for_a_person(stage: Stage) -> None:
+    marked = "<<<<<<< x\nfrom A\n=======\nfrom B\n>>>>>>> y\n"
+    _conflicting(stage, marked)
+    stage.configure(stage.project.config.read_text().replace("[harness]", "[harness]\nmax_attempts = 1", 1))
+    stage.script(
+        plan_scene({"title": "A", "tasks": [task("TA")]}, {"title": "B", "tasks": [task("TB")]}),
+        scene("execute", write("notes.txt", "from A\n"), say(), unit="TA"),
+        scene("execute", write("notes.txt", "from B\n"), say(), unit="TB"),
+        scene("execute", write("notes.txt", marked), say(), say(), say()),
+        scene("tdd", write("tests/a.txt"), say(), unit="TA"),
+        scene("tdd", write("tests/b.txt"), say(), unit="TB"),
+        scene(
+            "reassess", call("submit_reassessment", outcome="escalate", explanation="?", questions=["which?"])
+        ),
+        *PASSING,
+    )
+    assert stage.auto().ending == "waiting"
+    assert "<<<<<<<" not in (stage.root / "notes.txt").read_text()
+    held = [unit for unit in ("slice/m1/s1", "slice/m1/s2") if stage.unit(unit).hold_kind]
+    assert len(held) == 1
+    last = [run for run in runs.of_unit(stage.read, held[0]) if run.phase == "execute"][-1]
+    assert "conflict markers" in last.detail
+
+
+def test_gates_that_fail_only_on_the_merged_tree_send_the_slice_back(stage: Stage) -> None:
+    """Each slice is fine alone; together they break the gate."""
+    stage.gate(
+        "check",
+        "#!/bin/sh\n[ -f a.txt ] && [ -f b.txt ] || exit 0\n"
+        "[ -f both.txt ] || { echo 'a and b need both'; exit 1; }\n",
+    )
+    stage.script(
+        plan_scene({"title": "A", "tasks": [task("TA")]}, {"title": "B", "tasks": [task("TB")]}),
+        scene("execute", write("a.txt"), say(), unit="TA"),
+        scene("execute", write("b.txt"), say(), unit="TB"),
+        scene("execute", write("both.txt"), say()),
+        scene("tdd", write("tests/a.txt"), say(), unit="TA"),
+        scene("tdd", write("tests/b.txt"), say(), unit="TB"),
+        *PASSING,
+    )
+    stage.plan()
+    assert stage.auto().ending == "done"
+    assert all((stage.root / name).exists() for name in ("a.txt", "b.txt", "both.txt"))
+    for commit in stage.git("rev-list", "--first-parent", "main").splitlines():
+        files = stage.git("ls-tree", "--name-only", commit).splitlines()
+        assert not ({"a.txt", "b.txt"} <= set(files)) or "both.txt" in files
+
+
+def test_the_worktrees_are_gone_and_nothing_is_left_behind(stage: Stage) -> None:
+    stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan()
+    assert stage.auto().ending == "done"
+    assert list(stage.project.worktrees.iterdir()) == []
+    assert list((stage.project.dot / "active").iterdir()) == []
+    assert len(list((stage.project.dot / "archive").iterdir())) == 3
+    assert stage.git("branch", "--format=%(refname:short)") == "main"
