@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import sys
 import tempfile
 import tomllib
 from pathlib import Path
@@ -27,7 +29,7 @@ class Stage(msgspec.Struct, frozen=True):
 
     def afterwards(self) -> list[str]:
         """What to look at next."""
-        root = self.project.root
+        root, sf = self.project.root, _command()
         return [
             "The model was scripted: its lines are in .sf/playbooks/demo.toml. All else was real: git,",
             "worktrees, the sandbox, the gates, the three passes of each review, the merges. Look around:",
@@ -35,13 +37,18 @@ class Stage(msgspec.Struct, frozen=True):
             "  git log --graph --oneline          the merged commits",
             "  python3 -m unittest discover -s tests -t .      its own tests",
             "  python3 -m textkit stats README.md    what was built",
-            "  sf history                         what ended, and what it cost",
-            "  sf why task/m1/s1/t2               the task whose gate failed first",
-            "  sf why slice/m1/s2                 the slice whose review asked for a change",
+            f"  {sf} history                         what ended, and what it cost",
+            f"  {sf} why task/m1/s1/t2               the task whose gate failed first",
+            f"  {sf} why slice/m1/s2                 the slice whose review asked for a change",
             "With a real model, in your own repository:",
             "  export ANTHROPIC_API_KEY=…   (or OPENAI_API_KEY, or any OpenAI-compatible server: see README)",
-            '  sf init && sf plan "your goal" && sf auto',
+            f'  {sf} init && {sf} plan "your goal" && {sf} auto',
         ]
+
+
+def _command() -> str:
+    """How the person who reads this can call sf."""
+    return "sf" if shutil.which("sf") else str(Path(sys.argv[0]).absolute())
 
 
 def prepare(folder: Path | None) -> Stage:
