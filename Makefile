@@ -46,11 +46,21 @@ format: $(DEV_STAMP) ## rewrite the files in the project's format
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
+.bench/.stamp: requirements/bench.txt
+	@echo "setting up .bench with the peers …"
+	@$(PYTHON) -m venv .bench
+	@.bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt
+	@.bench/bin/python scripts/link_package.py
+	@touch $@
+
+bench: .bench/.stamp ## measure sf against its peers; BENCH=transition runs one
+	@.bench/bin/python -m bench $(BENCH)
+
 conformance: $(DEV_STAMP) ## write docs/conformance.md anew
 	@$(BIN)/python scripts/conformance.py
 
 golden: $(DEV_STAMP) ## write the golden prompt renders anew
-	@SF_WRITE_GOLDEN=1 $(BIN)/python -m pytest tests/unit/test_prompts.py
+	@SF_WRITE_GOLDEN=1 $(BIN)/python -m pytest tests/unit/test_golden_prompts.py
 
 clean: ## remove what make made
 	rm -rf $(VENV) .bench .mypy_cache .ruff_cache

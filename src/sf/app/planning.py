@@ -81,7 +81,7 @@ def reload(project: Project) -> dict[str, Any]:
         text = project.plan_file.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise BadUsage(
-            f"there is no {project.plan_file}", hint="docs/plan-file.md shows its format"
+            f"there is no {project.plan_file}", hint="docs/workflows.md shows its format"
         ) from None
     milestones = []
     for entry in parse_plan_file(text):

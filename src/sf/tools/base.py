@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
@@ -117,18 +117,18 @@ def schema_of(kind: type[msgspec.Struct]) -> dict[str, Any]:
     """A struct as a JSON schema without the noise that models do not need."""
     (schema,), components = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     flat = components.pop(kind.__name__) if "$ref" in schema else schema
-    cleaned: dict[str, Any] = _clean(flat)
+    cleaned = _clean({key: value for key, value in flat.items() if key != "description"})
     if components:
-        cleaned["$defs"] = _clean(components)
+        cleaned["$defs"] = {name: _clean(inner) for name, inner in components.items()}
     return cleaned
 
 
-def _clean(node: Any) -> Any:
-    if isinstance(node, dict):
-        return {key: _clean(value) for key, value in node.items() if key not in ("title", "default")}
-    if isinstance(node, list):
-        return [_clean(item) for item in node]
-    return node
-
-
-Check = Callable[[Any], Awaitable[None]]
+def _clean(node: dict[str, Any]) -> dict[str, Any]:
+    """A schema without titles and defaults; names of properties are not keywords and stay."""
+    result: dict[str, Any] = {}
+    for key, value in node.items():
+        if key == "properties":
+            result[key] = {name: _clean(inner) for name, inner in value.items()}
+        elif key not in ("title", "default"):
+            result[key] = _clean(value) if isinstance(value, dict) else value
+    return result
