@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+from sf.scheduler.lock import ProjectLock
 from tests.support.stage import (
     CONFIG,
     PASSING,
@@ -24,8 +26,6 @@ from tests.support.stage import (
     task,
     write,
 )
-
-from sf.scheduler.lock import ProjectLock
 
 ONE = {"title": "S", "tasks": [task("T")]}
 

@@ -9,11 +9,10 @@ import subprocess
 import sys
 import time
 
-from tests.support.stage import PASSING, Stage, call, plan_scene, say, scene, task, write
-
 from sf.domain.decide import Counter
 from sf.domain.units import Status
 from sf.store import ledger, records, runs, units
+from tests.support.stage import PASSING, Stage, call, plan_scene, say, scene, task, write
 
 SEED = 20261115
 

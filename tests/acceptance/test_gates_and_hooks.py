@@ -6,12 +6,12 @@ import json
 import time
 
 import pytest
-from tests.support.stage import CONFIG, PASSING, Stage, call, plan_scene, say, scene, task, write
 
 from sf.domain import events
 from sf.domain.phases import Phase
 from sf.domain.units import HoldKind
 from sf.store import records, runs
+from tests.support.stage import CONFIG, PASSING, Stage, call, plan_scene, say, scene, task, write
 
 ONE = {"title": "S", "tasks": [task("T")]}
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tests.support.stage import PASSING, Stage, call, plan_scene, say, scene, task, write
-
 from sf.domain import events
 from sf.domain.units import HoldKind
 from sf.store import records, runs
+from tests.support.stage import PASSING, Stage, call, plan_scene, say, scene, task, write
 
 ONE = {"title": "S", "tasks": [task("T")]}
 

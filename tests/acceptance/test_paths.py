@@ -6,6 +6,12 @@ import itertools
 
 import msgspec
 import pytest
+
+from sf.domain import events
+from sf.domain.phases import Phase
+from sf.domain.units import HoldKind, Status
+from sf.scheduler.loop import Selection
+from sf.store import ledger, records, runs, units
 from tests.support.stage import (
     COMPLETE,
     CONFIG,
@@ -18,12 +24,6 @@ from tests.support.stage import (
     task,
     write,
 )
-
-from sf.domain import events
-from sf.domain.phases import Phase
-from sf.domain.units import HoldKind, Status
-from sf.scheduler.loop import Selection
-from sf.store import ledger, records, runs, units
 
 ONE = {"title": "S", "tasks": [task("T")]}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import tomlkit
-from tests.support.stage import CONFIG, Stage, task
 
 from sf.store import runs
 from sf.testing.model_server import KEY, Answer, Call, ModelServer, RequestView, Say, Scripted, Tokens
+from tests.support.stage import CONFIG, Stage, task
 
 USAGE = Tokens(input=1000, output=100)
 

@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.integration.test_workspaces_opening import Project, user_git, write
 
 from sf.workspaces.worktree import Worktree
+from tests.integration.test_workspaces_opening import Project, user_git, write
 
 
 @pytest.fixture

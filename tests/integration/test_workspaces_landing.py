@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.integration.test_workspaces_opening import Project, user_git, write
 
 from sf.errors import SfError
 from sf.workspaces.refusals import BranchMoved, CheckoutBusy
+from tests.integration.test_workspaces_opening import Project, user_git, write
 
 
 @pytest.fixture

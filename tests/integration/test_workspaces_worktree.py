@@ -8,10 +8,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.integration.test_workspaces_opening import Project, user_git, write
 
 from sf.errors import WorkspaceFailed
 from sf.workspaces.worktree import Worktree, checkout_folder, remove_folder
+from tests.integration.test_workspaces_opening import Project, user_git, write
 
 
 @pytest.fixture

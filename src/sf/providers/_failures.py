@@ -17,7 +17,7 @@ def translated(error: Exception, *, provider: str, model: str, api_key: str) -> 
     match error:
         case refused.ModelRequestTimeout():
             return errors.TurnTimeout(
-                f"{name}: {text}", hint="raise agent.turn_timeout if the model needs longer"
+                f"{name}: {text}", hint="raise [harness] turn_timeout if the model needs longer"
             )
         case refused.ModelAuthenticationError():
             return errors.ModelUnavailable(
