@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import msgspec
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from sf.domain import events
 from sf.domain.phases import Phase
 from sf.domain.units import HoldKind, Status
+from sf.observe import trace
 from sf.scheduler.loop import Selection
 from sf.store import ledger, records, runs, units
 from tests.support.stage import (
@@ -370,3 +372,68 @@ def test_turns_are_not_taken_for_complete_without_the_marker(stage: Stage) -> No
     first = next(run for run in runs.of_unit(stage.read, "task/m1/s1/t1") if run.phase is Phase.EXECUTE)
     assert first.turns == 3
     assert COMPLETE not in first.detail
+
+
+@pytest.mark.conforms("C-57", "C-40", "C-33", "C-79")
+def test_everything_is_where_the_layout_says(stage: Stage) -> None:
+    stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan()
+    during: dict[str, bool] = {}
+
+    def look(event: events.Event) -> None:
+        if event.name == events.TURN_ENDED and event.unit_id == "task/m1/s1/t1":
+            active = stage.project.active("task/m1/s1/t1")
+            during["plan"] = (active / "plan.md").exists()
+            during["workspace"] = (active / "workspace").resolve().is_dir()
+            during["log"] = bool(list(active.glob("run-*.log")))
+            during["auto.lock"] = (stage.project.dot / "auto.lock").exists()
+
+    assert stage.auto(watch=look).ending == "done"
+    assert during == {"plan": True, "workspace": True, "log": True, "auto.lock": True}
+    dot = stage.project.dot
+    assert not (dot / "auto.lock").exists()
+    assert (dot / "sf.db").is_file() and (dot / "log" / "sf.log").is_file()
+    assert (dot / "runtime" / "gate-state.json").is_file()
+    traces = list((dot / "trace").glob("trace-*.jsonl"))
+    first = msgspec.json.decode(traces[0].read_bytes().splitlines()[0])
+    assert (first["_meta"], first["trace_schema_version"]) == (True, 1)
+    operations = {span["operation"] for span in trace.read(traces[0])}
+    assert operations == {"model_request", "tool_call", "phase_transition", "gate", "run"}
+    archived = [folder.name for folder in (dot / "archive").iterdir()]
+    assert sorted(name[11:] for name in archived) == ["milestone_m1", "slice_m1_s1", "task_m1_s1_t1"]
+
+
+@pytest.mark.conforms("C-29")
+def test_the_next_phase_follows_at_once_and_not_with_the_tick(stage: Stage) -> None:
+    stage.configure(CONFIG.replace('tick = "100ms"', 'tick = "30s"'))
+    stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan()
+    started = time.monotonic()
+    assert stage.auto().ending == "done"
+    assert time.monotonic() - started < 25
+    rows = runs.of_unit(stage.read, "task/m1/s1/t1")
+    gaps = [later.started_at - (earlier.ended_at or 0) for earlier, later in itertools.pairwise(rows)]
+    assert max(gaps) < 1000
+
+
+def test_an_agents_unknown_tool_and_broken_arguments_do_not_end_its_run(stage: Stage) -> None:
+    stage.script(
+        plan_scene(ONE),
+        scene(
+            "execute",
+            call("no_such_tool", x=1),
+            {"fault": "malformed", "call": [{"tool": "write_file", "arguments": {}}]},
+            call("write_file", path="../outside.txt", content="x"),
+            call("bash", command="git push origin main"),
+            write("a.txt"),
+            say(),
+        ),
+        *PASSING,
+    )
+    stage.plan()
+    assert stage.auto().ending == "done"
+    first = next(run for run in runs.of_unit(stage.read, "task/m1/s1/t1") if run.phase is Phase.EXECUTE)
+    said = b"".join(bytes(row["content"]) for row in runs.messages(stage.read, first.id)).decode()
+    for expected in ("there is no tool", "not a JSON object", "containment", "denylist"):
+        assert expected in said
+    assert not (stage.root.parent / "outside.txt").exists()

@@ -20,7 +20,7 @@ from sf.domain.units import Unit
 from sf.paths import Project
 from sf.scheduler.loop import Result, Selection
 from sf.store import units
-from sf.store.database import open_reader
+from sf.store.connection import open_reader
 from sf.store.tx import Tx
 
 COMPLETE = "Done.\n<turn_status>complete</turn_status>"
@@ -205,11 +205,12 @@ def run_sf(
     env: Mapping[str, str] | None = None,
     stdin: str = "",
     timeout: float = 60.0,
+    wrapper: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[str]:
     """The `sf` command as a process, with an sf home of its own."""
     environment = {**os.environ, "SF_HOME": str(home), "HOME": str(home.parent), **(env or {})}
     return subprocess.run(
-        [sys.executable, "-m", "sf", *arguments],
+        [*wrapper, sys.executable, "-m", "sf", *arguments],
         cwd=cwd,
         env=environment,
         input=stdin,

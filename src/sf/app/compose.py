@@ -31,6 +31,7 @@ from sf.providers.catalog import Catalog, load_playbook
 from sf.review import gates
 from sf.scheduler import conduct, doorbell, lock
 from sf.scheduler.loop import Loop, Result, Selection
+from sf.scheduler.signposts import Signposts
 from sf.secrets import resolve
 from sf.store import sessions
 from sf.store.database import Database
@@ -65,9 +66,13 @@ async def autopilot(
             )
             bell = doorbell.Doorbell(project.runtime, loop.wake)
             restore = _stop_on_signals(loop)
+            signposts = Signposts(project)
+            desk.bus.subscribe(signposts)
+            signposts.started(held.holder.name)
             try:
                 result = await loop.run()
                 await _record_end(desk, result)
+                signposts.ended(result.ending, result.detail)
                 return result
             finally:
                 restore()

@@ -19,7 +19,7 @@ from sf.errors import InvalidConfig, SfError
 from sf.paths import Project
 from sf.scheduler import lock
 from sf.store import units
-from sf.store.database import open_reader
+from sf.store.connection import open_reader
 from sf.workspaces.git import Git
 from sf.workspaces.repository import UserRepository
 

@@ -10,7 +10,7 @@ import msgspec
 from sf.app import templates
 from sf.app.detect import Stack, detect
 from sf.paths import Project, sf_home
-from sf.store.database import transact
+from sf.store.connection import transact
 from sf.workspaces.git import Git
 from sf.workspaces.repository import UserRepository
 

@@ -17,7 +17,7 @@ from sf.harness.rules import Rules
 from sf.paths import Project
 from sf.scheduler import doorbell, intents, lock
 from sf.store import sessions
-from sf.store.database import open_reader, transact
+from sf.store.connection import open_reader, transact
 from sf.store.tx import Tx
 
 _PATIENCE = 10.0

@@ -16,7 +16,7 @@ from sf.domain.units import WAY_OUT, Status, Unit
 from sf.paths import DRIFT_FILE, Project
 from sf.scheduler import lock
 from sf.store import blockers, ledger, records, runs, sessions, units
-from sf.store.database import open_reader
+from sf.store.connection import open_reader
 from sf.store.tx import Tx
 
 

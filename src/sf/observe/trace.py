@@ -88,6 +88,11 @@ class Tracer:
             if stop:
                 return
 
+    def _index(self) -> None:
+        """`_meta.json`: the schema version and the files there are."""
+        files = sorted(file.name for file in self._folder.glob("trace-*.jsonl"))
+        (self._folder / "_meta.json").write_bytes(msgspec.json.encode({**_meta(), "files": files}))
+
     def _write(self, batch: list[Span]) -> None:
         file = self.current_file()
         try:
@@ -95,6 +100,7 @@ class Tracer:
             with file.open("ab") as out:
                 if out.tell() == 0:
                     out.write(msgspec.json.encode(_meta()) + b"\n")
+                    self._index()
                 out.write(b"".join(msgspec.json.encode(span) + b"\n" for span in batch))
         except OSError:
             self.write_failures += len(batch)

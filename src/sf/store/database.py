@@ -15,14 +15,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sf.domain.events import Event
-from sf.errors import StoreUnusable
-from sf.store import migrate
+from sf.store.connection import connect, connect_writing, unusable
 from sf.store.tx import Tx
 
 T = TypeVar("T")
 
 _GROUP = 64
-_BUSY_MS = 10_000
 
 
 class _Job:
@@ -37,60 +35,6 @@ class _Job:
         self.tx: Tx | None = None
 
 
-def _connect(target: str, *, uri: bool = False) -> sqlite3.Connection:
-    connection = sqlite3.connect(target, isolation_level=None, uri=uri, check_same_thread=False)
-    connection.row_factory = sqlite3.Row
-    connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
-    return connection
-
-
-def open_reader(path: Path) -> Tx:
-    """A reading connection for a command; works on a read-only disk too."""
-    if not path.exists():
-        raise StoreUnusable(f"there is no database at {path}", hint="run sf init")
-    error: sqlite3.Error | None = None
-    for options in ("mode=ro", "immutable=1"):
-        try:
-            connection = _connect(f"{path.absolute().as_uri()}?{options}", uri=True)
-            migrate.refuse_newer(connection, path)
-            return Tx(connection)
-        except sqlite3.Error as caught:
-            error = caught
-    raise StoreUnusable(f"cannot read {path}: {error}", hint="sf doctor says more")
-
-
-def transact(path: Path, work: Callable[[Tx], T]) -> T:
-    """One transaction for a command that has no loop of its own."""
-    try:
-        connection = _writing(path)
-    except sqlite3.Error as error:
-        raise _unusable("open", path, error) from error
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-        value = work(Tx(connection))
-        connection.execute("COMMIT")
-        return value
-    except sqlite3.OperationalError as error:
-        raise _unusable("write", path, error) from error
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        connection.close()
-
-
-def _writing(path: Path) -> sqlite3.Connection:
-    connection = _connect(str(path))
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA foreign_keys = ON")
-    migrate.upgrade(connection, path)
-    return connection
-
-
-def _unusable(what: str, path: Path, error: sqlite3.Error) -> StoreUnusable:
-    return StoreUnusable(f"cannot {what} {path}: {error}", hint="is the disk full or read-only?")
-
-
 class Database:
     """The open database of one project."""
 
@@ -98,11 +42,11 @@ class Database:
         self._publish = publish
         self._path = path
         try:
-            self._writer = _writing(path)
-            reader = _connect(str(path))
+            self._writer = connect_writing(path)
+            reader = connect(str(path))
             reader.execute("PRAGMA query_only = ON")
         except sqlite3.Error as error:
-            raise _unusable("open", path, error) from error
+            raise unusable("open", path, error) from error
         self._reader = reader
         self.read = Tx(reader)
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
@@ -151,7 +95,7 @@ class Database:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
             for job in group:
-                job.error = _unusable("write", self._path, error)
+                job.error = unusable("write", self._path, error)
         for job in group:
             job.loop.call_soon_threadsafe(self._deliver, job)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import sys
@@ -84,6 +83,8 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Say what was meant when a command is misspelt."""
         if args and args[0] not in COMMANDS:
+            import difflib
+
             close = difflib.get_close_matches(args[0], COMMANDS, n=1)
             hint = f"did you mean {close[0]!r}?" if close else "sf --help lists the commands"
             raise click.UsageError(f"there is no command {args[0]!r}; {hint}")

@@ -1,0 +1,52 @@
+"""Small files that tell other tools what the loop does: auto.lock, gate-state.json, paused-session.json.
+
+They are hints. Nothing in sf reads them; the database is the authority.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import msgspec
+
+from sf.domain import events
+from sf.paths import Project
+
+AUTO_LOCK = "auto.lock"
+GATE_STATE = "gate-state.json"
+PAUSED = "paused-session.json"
+
+
+class Signposts:
+    """Follows the bus of one autopilot; a disk that refuses them stops nothing."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._gates: dict[str, dict[str, Any]] = {}
+
+    def __call__(self, event: events.Event) -> None:
+        """Take an event in."""
+        if event.name == events.GATE_RESULT:
+            self._gates[event.unit_id] = {**event.data, "at": event.at}
+            self._write(GATE_STATE, self._gates)
+
+    def started(self, holder: str) -> None:
+        """Auto-mode is active."""
+        with contextlib.suppress(OSError):
+            (self._project.runtime / PAUSED).unlink(missing_ok=True)
+            (self._project.dot / AUTO_LOCK).write_text(holder + "\n", encoding="utf-8")
+
+    def ended(self, ending: str, detail: str) -> None:
+        """Auto-mode is over."""
+        with contextlib.suppress(OSError):
+            (self._project.dot / AUTO_LOCK).unlink(missing_ok=True)
+        if ending == "paused":
+            self._write(PAUSED, {"detail": detail})
+
+    def _write(self, name: str, data: dict[str, Any]) -> None:
+        target = self._project.runtime / name
+        with contextlib.suppress(OSError):
+            fresh = target.with_name(f".{name}.new")
+            fresh.write_bytes(msgspec.json.encode(data))
+            fresh.replace(target)
