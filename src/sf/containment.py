@@ -42,6 +42,11 @@ def resolve_inside(root: Path, path: str | Path) -> Path:
     return found
 
 
+def relative_inside(root: Path, path: str | Path) -> str:
+    """Return the canonical place of `path` as a path relative to `root`, which may itself be a link."""
+    return str(resolve_inside(root, path).relative_to(resolve_inside(root, ".")))
+
+
 def open_inside(root: Path, path: str | Path, flags: int, mode: int = 0o644) -> int:
     """Open a regular file below `root`, following no link that was not first resolved inside it."""
     parent, name = _open_parent(root, path, create=False)

@@ -27,8 +27,8 @@ class Problems:
         self.found.append(f"{self.file}: {key}: {message}")
 
 
-def section(raw: dict[str, Any], kind: type[S], problems: Problems, prefix: str = "") -> S:
-    """Convert a table. What is wrong is noted and left at its default."""
+def section(raw: dict[str, Any], kind: type[S], problems: Problems, prefix: str = "") -> S | None:
+    """Convert a table. What is wrong is noted and left at its default; None when a required key is wrong."""
     hints = typing.get_type_hints(kind, include_extras=True)
     required = {field.name for field in msgspec.structs.fields(kind) if field.required}
     values: dict[str, Any] = {}
@@ -41,9 +41,7 @@ def section(raw: dict[str, Any], kind: type[S], problems: Problems, prefix: str 
     for key in sorted(required - raw.keys()):
         problems.add(f"{prefix}{key}", "is required")
     kept = {key: value for key, value in values.items() if value is not _BAD}
-    if required - kept.keys():
-        return kind.__new__(kind)
-    return kind(**kept)
+    return None if required - kept.keys() else kind(**kept)
 
 
 _BAD = object()
@@ -52,7 +50,8 @@ _BAD = object()
 def _value(value: Any, hint: Any, path: str, problems: Problems) -> Any:
     if isinstance(hint, type) and issubclass(hint, Section):
         if isinstance(value, dict):
-            return section(value, hint, problems, path + ".")
+            converted = section(value, hint, problems, path + ".")
+            return _BAD if converted is None else converted
         problems.add(path, "must be a table")
         return _BAD
     if hint is Seconds:

@@ -42,7 +42,7 @@ def load(global_file: Path, project_file: Path, *, project_file_is_tracked: bool
         raw = read_toml(file, found)
         problems = check.Problems(str(file))
         config = check.section(raw, Config, problems)
-        found += problems.found or _cross_checks(config, str(file))
+        found += problems.found or _cross_checks(config or Config(), str(file))
         layers.append(raw)
     if found:
         raise InvalidConfig(f"{len(found)} problem(s) in the configuration", problems=tuple(found))
@@ -50,7 +50,7 @@ def load(global_file: Path, project_file: Path, *, project_file_is_tracked: bool
         _refuse_loosening(layers[0], layers[1], str(project_file))
     merged = _merged(layers[0], layers[1])
     problems = check.Problems(str(project_file))
-    config = check.section(merged, Config, problems)
+    config = check.section(merged, Config, problems) or Config()
     late = problems.found or _cross_checks(config, str(project_file))
     if late:
         raise InvalidConfig(f"{len(late)} problem(s) in the configuration", problems=tuple(late))
@@ -102,6 +102,8 @@ def _refuse_loosening(base: dict[str, Any], project: dict[str, Any], file: str) 
         found.append(f"{file}: harness.hooks: a file that git tracks may not run commands on your machine")
     if project.get("harness", {}).get("log"):
         found.append(f"{file}: harness.log: a file that git tracks may not choose where sf writes")
+    if "prefer" in project.get("sandbox", {}):
+        found.append(f"{file}: sandbox.prefer: a file that git tracks may not choose the kind of sandbox")
     if project.get("sandbox", {}).get("readable"):
         found.append(f"{file}: sandbox.readable: a file that git tracks may not open paths of your machine")
     for key in ("profile", "gate_profile"):

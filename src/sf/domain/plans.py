@@ -153,7 +153,7 @@ def _widening(plan: Plan, inherited: Plan) -> list[str]:
 def _within(area: str, allowed: Sequence[str]) -> bool:
     for limit in allowed:
         stem = limit.removesuffix("/**").removesuffix("/")
-        if area in (limit, stem) or area.startswith(stem + "/"):
+        if limit in ("**", "**/*") or area in (limit, stem) or area.startswith(stem + "/"):
             return True
     return False
 
@@ -180,10 +180,10 @@ def render(plan: Plan, *, unit_id: str, created_at: int, written_by: str, plan_v
         "---",
         "",
         "# Goal",
-        plan.goal.strip(),
+        _escaped(plan.goal),
         "",
         "# Approach",
-        plan.approach.strip() or "As the deliverables say.",
+        _escaped(plan.approach) or "As the deliverables say.",
         "",
         "# Deliverables",
         *(f"- [ ] {_flat(item)}" for item in plan.deliverables),
@@ -192,10 +192,15 @@ def render(plan: Plan, *, unit_id: str, created_at: int, written_by: str, plan_v
         *(f"- {_flat(item)}" for item in plan.verification),
         "",
         "# Notes",
-        plan.notes.strip(),
+        _escaped(plan.notes),
         *_outline(plan),
     ]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _escaped(text: str) -> str:
+    """Free text whose own headings are not taken for the file's sections."""
+    return re.sub(r"^(?=# )", r"\\", text.strip(), flags=re.MULTILINE)
 
 
 def _outline(plan: Plan) -> list[str]:
@@ -237,7 +242,10 @@ def parse(text: str) -> PlanFile:
         if colon:
             fields[key.strip()] = value.strip()
     parts = re.split(r"^# (.+)$", text[match.end() :], flags=re.MULTILINE)
-    sections = {parts[i].strip(): parts[i + 1].strip() for i in range(1, len(parts) - 1, 2)}
+    sections = {
+        parts[i].strip(): re.sub(r"^\\(?=# )", "", parts[i + 1].strip(), flags=re.MULTILINE)
+        for i in range(1, len(parts) - 1, 2)
+    }
     problems = [f"frontmatter lacks {name}" for name in _REQUIRED_FIELDS if not fields.get(name)]
     problems += [f"section # {name} is missing" for name in _SECTIONS if name not in sections]
     problems += [

@@ -48,7 +48,8 @@ def parse(content: str, source: str) -> Workflow:
         raw = tomllib.loads(content)
     except tomllib.TOMLDecodeError as error:
         raise InvalidWorkflow(f"{source}: not valid TOML: {error}") from None
-    unknown = [name for name in raw.get("phases", []) if name not in list(FORWARD)]
+    named = raw.get("phases", [])
+    unknown = [name for name in named if name not in list(FORWARD)] if isinstance(named, list) else []
     if unknown:
         allowed = ", ".join(FORWARD)
         raise InvalidWorkflow(f"{source}: unknown phase {', '.join(map(repr, unknown))}; allowed: {allowed}")

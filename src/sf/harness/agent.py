@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -131,7 +132,7 @@ class Agent:
 
     def _watch(self, call: ToolCall, answer: Answer, decision: Decision | None, started_at: int) -> None:
         refused = decision is not None and decision.verdict != "allow"
-        shown = msgspec.json.encode(call.arguments).decode() if call.arguments is not None else call.raw
+        shown = json.dumps(call.arguments) if call.arguments is not None else call.raw
         self._log(f"  {call.name} {one_line(shown, 300)} → {one_line(answer.response.output, 200)}")
         self.desk.tracer.span(
             "tool_call",

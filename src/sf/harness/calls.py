@@ -51,7 +51,10 @@ class Caller:
         if call.arguments is None:
             return self._refused(f"the arguments are not a JSON object: {call.raw[:200]!r}"), None
         try:
+            msgspec.json.encode(call.arguments)
             arguments = msgspec.convert(call.arguments, tool.parameters)
+        except UnicodeEncodeError:
+            return self._refused("the arguments hold half a character (a lone surrogate)"), None
         except msgspec.ValidationError as error:
             return self._refused(f"bad arguments for {call.name}: {error}"), None
         action = Action(call.name, tool.needs, tool.paths(arguments), tool.shell(arguments))
@@ -71,8 +74,8 @@ class Caller:
             return self._refused(f"{tool.name} took longer than {allowed:g} s")
         except SfError as error:
             return self._refused(error.line())
-        except OSError as error:
-            return self._refused(f"{type(error).__name__}: {error.strerror or error}")
+        except (OSError, ValueError) as error:
+            return self._refused(f"{type(error).__name__}: {error}")
 
     def _refused(self, reason: str) -> Answer:
         return failure(reason, available=self.toolbox.names)

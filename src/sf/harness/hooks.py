@@ -70,15 +70,18 @@ class HookRunner:
     ) -> None:
         allowed = float(self.hooks.timeouts.get(kind, DEFAULT_TIMEOUTS[kind]))
         started_at = time.time_ns() // 1_000_000
-        done = await process.run(
-            self._argv(command),
-            cwd=cwd,
-            env={**self._environment, **variables},
-            stdin=msgspec.json.encode(payload) + b"\n",
-            timeout=allowed,
-            grace=1.0,
-            kill_after=1.0,
-        )
+        try:
+            done = await process.run(
+                self._argv(command),
+                cwd=cwd,
+                env={**self._environment, **variables},
+                stdin=msgspec.json.encode(payload) + b"\n",
+                timeout=allowed,
+                grace=1.0,
+                kill_after=1.0,
+            )
+        except (OSError, ValueError) as error:
+            raise HookFailed(f"{kind} hook {command!r} cannot be run: {error}") from error
         failed = "hook_timeout" if done.timed_out else "hook_failed" if done.exit_code != 0 else ""
         self._tracer.span(
             "hook",

@@ -93,7 +93,11 @@ def closed(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:
 
 def _advance_container(tx: Tx, container_id: str, rules: Rules, now: Instant) -> None:
     container = units.get(tx, container_id)
-    if container.open_children or container.terminal or container.phase is not Phase.EXECUTE:
+    if container.open_children:
+        return
+    if container.status is Status.CANCELED and container.archived_at is None:
+        closed(tx, container, rules, now)
+    if container.terminal or container.phase is not Phase.EXECUTE:
         return
     workflow = sessions.pinned(tx, container.workflow_hash)
     lost = [
@@ -117,7 +121,8 @@ def supersede(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:
 def cancel(tx: Tx, unit: Unit, reason: str, rules: Rules, now: Instant) -> list[str]:
     """Call a unit and its open descendants off; the ids of those that are still running.
 
-    A running one only gets the mark: its own run ends it, so that nothing else enters its worktree before.
+    A running one only gets the mark: its own run ends it, and with it the containers above, so that nothing
+    enters or removes its worktree before.
     """
     still_running = []
     was_running = unit.status is Status.RUNNING
@@ -127,5 +132,7 @@ def cancel(tx: Tx, unit: Unit, reason: str, rules: Rules, now: Instant) -> list[
             still_running += cancel(tx, child, reason, rules, now)
     if was_running:
         return [*still_running, unit.id]
-    closed(tx, units.get(tx, unit.id), rules, now)
+    marked = units.get(tx, unit.id)
+    if not still_running and marked.archived_at is None:
+        closed(tx, marked, rules, now)
     return still_running

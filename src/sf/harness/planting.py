@@ -128,7 +128,7 @@ def _plant_child(
         metadata=parent.metadata,
         plan=plan if plan is not None and plan.deliverables else None,
         parent_ready=parent.phase is Phase.EXECUTE,
-        lane_open=not units.lane_is_taken(tx, parent.id),
+        lane_open=units.lane_owner(tx, parent.id) is None,
         run_allowance=rules.base.max_runs,
         blocked_by=needs,
         now=now,

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import msgspec
 
@@ -97,13 +97,23 @@ class Tracer:
         file = self.current_file()
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            with file.open("ab") as out:
+            with file.open("ab+") as out:
+                _end_torn_line(out)
                 if out.tell() == 0:
                     out.write(msgspec.json.encode(_meta()) + b"\n")
                     self._index()
                 out.write(b"".join(msgspec.json.encode(span) + b"\n" for span in batch))
         except OSError:
             self.write_failures += len(batch)
+
+
+def _end_torn_line(out: BinaryIO) -> None:
+    """A crash may have left half a line; what comes after it must not be joined to it."""
+    size = out.seek(0, 2)
+    if size:
+        out.seek(size - 1)
+        if out.read(1) != b"\n":
+            out.write(b"\n")
 
 
 def _meta() -> dict[str, Any]:
@@ -116,18 +126,13 @@ def _meta() -> dict[str, Any]:
 
 
 def read(file: Path) -> list[dict[str, Any]]:
-    """The spans of a file; a torn last line is left out. Raises ValueError for an unknown version."""
-    lines = file.read_bytes().split(b"\n")
+    """The spans of a file; lines that a crash tore are left out. Raises ValueError for an unknown version."""
     spans: list[dict[str, Any]] = []
-    for number, line in enumerate(lines):
-        if not line:
-            continue
+    for line in file.read_bytes().split(b"\n"):
         try:
             record = msgspec.json.decode(line)
         except msgspec.DecodeError:
-            if number >= len(lines) - 2:
-                break
-            raise
+            continue
         if record.get("_meta"):
             if record.get("trace_schema_version") != SCHEMA_VERSION:
                 raise ValueError(f"{file}: trace schema {record.get('trace_schema_version')} is not known")

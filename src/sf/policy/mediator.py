@@ -107,7 +107,7 @@ def in_areas(action: Action, circumstances: Circumstances) -> Decision | None:
         return None
     changes = [
         areas.Change(
-            path=str(containment.resolve_inside(circumstances.root, path).relative_to(circumstances.root)),
+            path=containment.relative_inside(circumstances.root, path),
             status="M",
             old_mode="100644",
             new_mode="100644",

@@ -20,11 +20,12 @@ def take(tx: Tx, unit: Unit, *, holder: str, host: str, now: Instant) -> Lease |
         detail = f"{unit.attempt} runs were made for it; a person must allow more"
         lifecycle.hold(tx, unit, HoldKind.RUN_LIMIT, detail, now)
         return None
-    if not units.take_lane(tx, unit):
+    if unit.in_slice and units.lane_owner(tx, str(unit.parent_id)) not in (None, unit.id):
         return None
     until = Instant(now + LEASE_MS)
     if not units.claim(tx, unit, holder=holder, host=host, until=until, now=now):
         return None
+    units.take_lane(tx, unit)
     lease = Lease(unit.id, ulid(), unit.attempt + 1, holder)
     runs.insert(tx, unit, lease.run_id, lease.attempt, host, now)
     tx.announce(

@@ -14,7 +14,7 @@ from sf.domain.excerpt import one_line
 from sf.domain.phases import Phase
 from sf.domain.units import HoldKind, Status, Unit
 from sf.domain.workflows import Workflow, parse
-from sf.errors import SfError, UnknownBlocker, WrongState
+from sf.errors import BadUsage, SfError, UnknownBlocker, WrongState
 from sf.harness import lifecycle, planting
 from sf.harness.rules import Rules
 from sf.store import blockers, records, sessions, units
@@ -36,13 +36,14 @@ def apply_open(tx: Tx, rules: Rules, now: Instant) -> list[tuple[str, Answer]]:
 
 def apply_one(tx: Tx, row: sqlite3.Row, rules: Rules, now: Instant) -> Answer:
     """Apply one intent and record its answer."""
-    payload = msgspec.json.decode(row["payload"])
+    announced = len(tx.events)
     tx.run("SAVEPOINT intent")
     try:
-        answer = INTENTS[row["kind"]](tx, payload, rules, now)
+        answer = _applied(tx, row, rules, now)
         ok = True
     except SfError as error:
         tx.run("ROLLBACK TO intent")
+        del tx.events[announced:]
         answer = {
             "error": error.message,
             "code": error.code,
@@ -53,6 +54,17 @@ def apply_one(tx: Tx, row: sqlite3.Row, rules: Rules, now: Instant) -> Answer:
     tx.run("RELEASE intent")
     sessions.answer_intent(tx, row["id"], ok=ok, answer=answer, now=now)
     return answer
+
+
+def _applied(tx: Tx, row: sqlite3.Row, rules: Rules, now: Instant) -> Answer:
+    """The row may come from another version of sf: what it lacks is answered, never a crash of the loop."""
+    apply = INTENTS.get(row["kind"])
+    if apply is None:
+        raise BadUsage(f"this sf does not know the intent {row['kind']!r}")
+    try:
+        return apply(tx, msgspec.json.decode(row["payload"]), rules, now)
+    except (KeyError, TypeError, AttributeError, msgspec.DecodeError) as error:
+        raise BadUsage(f"the intent {row['kind']!r} cannot be understood: {error!r}") from error
 
 
 def _plan(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:

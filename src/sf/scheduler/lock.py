@@ -48,7 +48,9 @@ def _start_time(pid: int) -> str:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-    return stat.rpartition(")")[2].split()[19]
+    fields = stat.rpartition(")")[2].split()
+    # A zombie has ended; only its parent has not looked yet.
+    return "" if fields[0] in ("Z", "X") else fields[19]
 
 
 def _boot_id() -> str:

@@ -276,14 +276,10 @@ def ready_children(tx: Tx, unit_id: str, *, is_ready: bool) -> None:
     tx.run(_Q["ready_children"], id=unit_id, ready=int(is_ready))
 
 
-def take_lane(tx: Tx, task: Unit) -> bool:
-    """Make a task the owner of its slice's worktree; False when another one is."""
-    if not task.in_slice:
-        return True
-    taken = tx.run(_Q["take_lane"], slice=task.parent_id, task=task.id) == 1
-    if taken:
+def take_lane(tx: Tx, task: Unit) -> None:
+    """Make a task the owner of its slice's worktree, unless another one is."""
+    if task.in_slice and tx.run(_Q["take_lane"], slice=task.parent_id, task=task.id) == 1:
         tx.run(_Q["close_lane"], slice=task.parent_id, task=task.id)
-    return taken
 
 
 def free_lane(tx: Tx, task: Unit) -> None:
@@ -292,10 +288,10 @@ def free_lane(tx: Tx, task: Unit) -> None:
         tx.run(_Q["open_lane"], slice=task.parent_id)
 
 
-def lane_is_taken(tx: Tx, slice_id: str) -> bool:
-    """Whether a task owns the slice's worktree."""
+def lane_owner(tx: Tx, slice_id: str) -> str | None:
+    """The task that owns the slice's worktree, if one does."""
     row = tx.one(_Q["lane_owner"], id=slice_id)
-    return row is not None and row["lane_owner"] is not None
+    return row["lane_owner"] if row else None
 
 
 def downstream(tx: Tx, unit_id: str) -> list[Unit]:

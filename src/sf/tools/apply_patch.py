@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 
 from sf import containment
@@ -36,30 +38,34 @@ class ApplyPatch(Tool[Arguments]):
 
     async def run(self, site: Site, arguments: Arguments) -> Answer:
         """Compute every file first, then write."""
+        results: dict[Path, bytes | None] = {}
         try:
-            results = [(patch, _patched(site, patch)) for patch in parse(arguments.patch)]
+            for patch in parse(arguments.patch):
+                path = writable(site, patch.path)
+                before = results[path] if path in results else _content(site, path)
+                results[path] = _patched(patch, before)
         except BadPatch as error:
             return failure(f"the patch does not apply: {error}")
-        for patch, content in results:
-            path = writable(site, patch.path)
-            if content is None:
-                path.unlink()
+        for path, content in results.items():
+            if content is not None:
+                containment.write_inside(site.root, path, content)
             else:
-                containment.write_inside(site.root, path, content.encode())
-        return ok("patched " + ", ".join(patch.path for patch, _ in results))
+                path.unlink(missing_ok=True)
+        return ok("patched " + ", ".join(self.paths(arguments)))
 
 
-def _patched(site: Site, patch: FilePatch) -> str | None:
-    path = writable(site, patch.path)
-    if patch.creates:
-        if path.exists():
-            raise BadPatch(f"{patch.path} exists already")
-        return patch.apply("")
-    if not path.is_file():
+def _content(site: Site, path: Path) -> bytes | None:
+    return containment.read_inside(site.root, path, _LIMIT) if path.is_file() else None
+
+
+def _patched(patch: FilePatch, before: bytes | None) -> bytes | None:
+    """What a file becomes; None is a file that is not there."""
+    if patch.creates and before is not None:
+        raise BadPatch(f"{patch.path} exists already")
+    if not patch.creates and before is None:
         raise BadPatch(f"{patch.path} does not exist")
     try:
-        text = containment.read_inside(site.root, path, _LIMIT).decode()
+        result = patch.apply((before or b"").decode())
     except UnicodeDecodeError:
         raise BadPatch(f"{patch.path} is not UTF-8 text") from None
-    result = patch.apply(text)
-    return None if patch.deletes else result
+    return None if patch.deletes else result.encode()

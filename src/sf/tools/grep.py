@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from sf import containment
 from sf.tools.base import Answer, Site, Tool, failure, ok
 from sf.tools.places import readable
 
@@ -34,7 +35,7 @@ class Grep(Tool[Arguments]):
     async def run(self, site: Site, arguments: Arguments) -> Answer:
         """Matching lines as `path:line:text`, at most 200."""
         root, path = readable(site, arguments.path)
-        target = str(path.relative_to(root)) if root == site.root else str(path)
+        target = containment.relative_inside(root, path) if root == site.root else str(path)
         command = [
             "grep",
             "-rnIE",

@@ -102,7 +102,7 @@ def _hunk(lines: list[str], at: int) -> tuple[Hunk, int]:
     before: list[str] = []
     after: list[str] = []
     bare = False
-    while at < len(lines) and not lines[at].startswith(("@@", "--- ", "diff ")):
+    while at < len(lines) and not _ends_hunk(lines, at):
         line = lines[at]
         if line.startswith("\\"):
             bare = lines[at - 1].startswith(("+", " "))
@@ -119,6 +119,19 @@ def _hunk(lines: list[str], at: int) -> tuple[Hunk, int]:
             raise BadPatch(f"a hunk line must begin with ' ', '+' or '-': {line[:60]!r}")
         at += 1
     return Hunk(int(match.group(1)), tuple(before), tuple(after), bare), at
+
+
+def _ends_hunk(lines: list[str], at: int) -> bool:
+    """A deleted line may look like a header (`--- a comment`); a real one is followed by +++ and a hunk."""
+    if lines[at].startswith(("@@", "diff ")):
+        return True
+    following = lines[at + 1 : at + 3]
+    return (
+        lines[at].startswith("--- ")
+        and len(following) == 2
+        and following[0].startswith("+++ ")
+        and following[1].startswith("@@")
+    )
 
 
 def _name(header: str) -> str | None:
