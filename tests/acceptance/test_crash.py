@@ -99,7 +99,10 @@ def test_ctrl_c_interrupts_cleanly_and_the_next_start_goes_on(stage: Stage) -> N
     _script(stage)
     stage.plan()
     live = _start(stage)
-    time.sleep(1.5)
+    deadline = time.monotonic() + 20
+    while not units.running(stage.read):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
     os.kill(live.pid, signal.SIGINT)
     assert live.wait(timeout=20) == 130
     assert not units.running(stage.read)
