@@ -40,6 +40,7 @@ check: $(DEV_STAMP) ## format, lint, types, import rules
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+	@$(BIN)/python scripts/check_layers.py
 	@echo "check: clean"
 
 format: $(DEV_STAMP) ## rewrite the files in the project's format

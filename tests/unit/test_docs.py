@@ -6,7 +6,6 @@ import re
 import typing
 from pathlib import Path
 
-import msgspec
 import pytest
 
 import sf.app.intake
@@ -29,7 +28,7 @@ def _keys(kind: type[Section]) -> set[str]:
     for field, hint in typing.get_type_hints(kind).items():
         found.add(field)
         for inner in (hint, *typing.get_args(hint)):
-            if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+            if isinstance(inner, type) and issubclass(inner, Section):
                 found |= _keys(inner)
     return found
 

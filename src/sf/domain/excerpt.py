@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def head_and_tail(text: str, limit: int, marker: str) -> str:
-    """The text within `limit` bytes: its start, the marker, its end."""
+    """The text if it is within `limit` bytes, else that much of its start and end around the marker."""
     raw = text.encode()
     if len(raw) <= limit:
         return text

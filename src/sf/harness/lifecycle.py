@@ -65,7 +65,7 @@ def hold(tx: Tx, unit: Unit, kind: HoldKind, detail: str, now: Instant) -> None:
 def arrived(tx: Tx, unit_id: str, rules: Rules, now: Instant) -> None:
     """Pass the phases that do not apply to a unit that is free to start."""
     unit = units.get(tx, unit_id)
-    if unit.open_blockers or unit.terminal:
+    if unit.open_blockers or unit.terminal or unit.status is Status.RUNNING:
         return
     workflow = sessions.pinned(tx, unit.workflow_hash)
     move = arrive(unit, workflow, rules.facts(tx, unit))

@@ -128,11 +128,12 @@ class Dialogue:
         self._note(reply)
         if submission is not None:
             return Ended("submitted", reply.text, submission)
+        ended = None if reply.calls else await self._without_calls(reply)
+        if ended is not None:
+            return ended
         await self._keep_within_budget()
         wanted = await self._recorder.wanted()
-        if wanted != "go":
-            return Ended("paused" if wanted == "pause" else "canceled")
-        return None if reply.calls else await self._without_calls(reply)
+        return None if wanted == "go" else Ended("paused" if wanted == "pause" else "canceled")
 
     async def _without_calls(self, reply: Reply) -> Ended | None:
         """A reply that asked for no tool: an end, or one continuation that says what is missing."""

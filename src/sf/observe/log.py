@@ -56,7 +56,7 @@ class Log:
             return
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            if self._path.exists() and self._path.stat().st_size + len(line) > self._max_size:
+            if self._path.exists() and self._path.stat().st_size + len(line.encode()) > self._max_size:
                 self._rotate(self._path)
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(line)

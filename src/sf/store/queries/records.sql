@@ -55,7 +55,7 @@ UPDATE session_blockers SET resolved_at = :now, resolved_by = :by
 WHERE event = :event AND resolved_at IS NULL AND (:unit IS NULL OR unit_id = :unit)
 
 -- name: blocker
-SELECT * FROM session_blockers WHERE id LIKE :prefix || '%' AND resolved_at IS NULL
+SELECT * FROM session_blockers WHERE substr(id, 1, length(:prefix)) = :prefix AND :prefix <> '' AND resolved_at IS NULL
 
 -- name: open_blockers
 SELECT * FROM session_blockers WHERE resolved_at IS NULL ORDER BY id

@@ -1,0 +1,206 @@
+"""A project's ground: a real SQLite file on which units are planted, claimed, settled and answered for."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+from sf.app.templates import BUILT_IN
+from sf.domain import outcomes as o
+from sf.domain.clock import Instant
+from sf.domain.events import Event
+from sf.domain.phases import FORWARD, Phase
+from sf.domain.runs import Lease
+from sf.domain.units import Unit
+from sf.domain.workflows import parse
+from sf.harness import planting, settle
+from sf.harness.rules import Rules
+from sf.harness.settle import Ending
+from sf.scheduler import claims, intents
+from sf.store import migrate, sessions, units
+from sf.store.tx import Tx
+from sf.testing.clock import FakeClock
+
+T = TypeVar("T")
+EVERY_PHASE = dict.fromkeys((*FORWARD, Phase.REASSESS), 10_000)
+GATED = Rules(post_task=("gates/unit.sh",), post_slice=("gates/slice.sh",), post_milestone=("gates/all.sh",))
+
+
+class Refused(AssertionError):
+    """An intent was answered with an error."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        super().__init__(answer["error"])
+        self.code: str = answer["code"]
+
+
+class Ground:
+    """One database, written synchronously; time is a fake clock's, and durability is not asked for."""
+
+    def __init__(self, path: Path, rules: Rules = GATED) -> None:
+        self.path = path
+        self.rules = rules
+        self.clock = FakeClock()
+        self.events: list[Event] = []
+        self.connection = sqlite3.connect(path, isolation_level=None)
+        self.connection.row_factory = sqlite3.Row
+        self.connection.execute("PRAGMA journal_mode = WAL")
+        self.connection.execute("PRAGMA synchronous = OFF")
+        self.connection.execute("PRAGMA foreign_keys = ON")
+        migrate.upgrade(self.connection, path)
+        self.read = Tx(self.connection)
+
+    def close(self) -> None:
+        """Close the file."""
+        self.connection.close()
+
+    @property
+    def now(self) -> Instant:
+        """The present instant."""
+        return self.clock.now()
+
+    def write(self, work: Callable[[Tx], T]) -> T:
+        """One transaction; what it announced is appended to `events` after the commit."""
+        tx = Tx(self.connection)
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            value = work(tx)
+            self.connection.execute("COMMIT")
+        finally:
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+        self.events += tx.events
+        return value
+
+    def plant(
+        self, workflow: str = "feature", *, adhoc: bool = False, title: str = "a goal", content: str = ""
+    ) -> str:
+        """Plant a milestone, or an ad-hoc task; its id."""
+        text = content or BUILT_IN[workflow]
+
+        def work(tx: Tx) -> str:
+            return planting.plant_goal(
+                tx,
+                self.rules,
+                title=title,
+                description="",
+                workflow=parse(text, workflow),
+                content=text,
+                session_id=sessions.ensure(tx, self.now, "main"),
+                now=self.now,
+                adhoc=adhoc,
+            )
+
+        return self.write(work)
+
+    def unit(self, unit_id: str) -> Unit:
+        """The unit as its row says."""
+        return units.get(self.read, unit_id)
+
+    def ready(self) -> list[str]:
+        """The ids that could be dispatched now."""
+        self.write(lambda tx: units.wake_due(tx, self.now))
+        return [unit.id for unit in units.ready(self.read, EVERY_PHASE)]
+
+    def claim(self, unit_id: str, holder: str = "me") -> Lease | None:
+        """Take a unit as the loop would."""
+        unit = self.unit(unit_id)
+        return self.write(lambda tx: claims.take(tx, unit, holder=holder, host="host", now=self.now))
+
+    def settle(self, lease: Lease, outcome: o.AnyOutcome, ending: Ending | None = None) -> Unit:
+        """End a run."""
+        return self.write(
+            lambda tx: settle.settle(tx, lease, outcome, ending or Ending(), self.rules, self.now)
+        )
+
+    def run(self, unit_id: str, *outcomes: o.AnyOutcome) -> Unit:
+        """Claim and settle a unit once for each outcome; every claim must succeed on a ready unit."""
+        for outcome in outcomes:
+            assert unit_id in self.ready(), f"{unit_id} is not ready: {self.unit(unit_id)}"
+            lease = self.claim(unit_id)
+            assert lease is not None
+            self.settle(lease, outcome)
+        return self.unit(unit_id)
+
+    def finish(self, *, most: int = 500) -> None:
+        """Let every run succeed until nothing is ready."""
+        for _ in range(most):
+            waiting = [unit_id for unit_id in self.ready() if self.unit(unit_id).phase is not Phase.PLAN]
+            if not waiting:
+                return
+            self.run(waiting[0], o.Done())
+        raise AssertionError(f"not finished after {most} runs")
+
+    def intend(self, kind: str, **payload: Any) -> dict[str, Any]:
+        """Have an intent applied; its answer. Raises Refused."""
+
+        def work(tx: Tx) -> tuple[bool, dict[str, Any]]:
+            intent_id = sessions.intend(tx, kind, payload, self.now)
+            row = sessions.intent(tx, intent_id)
+            assert row is not None
+            answer = intents.apply_one(tx, row, self.rules, self.now)
+            done = sessions.intent(tx, intent_id)
+            assert done is not None
+            return bool(done["ok"]), answer
+
+        ok, answer = self.write(work)
+        if not ok:
+            raise Refused(answer)
+        return answer
+
+    def trail(self, unit_id: str) -> list[str]:
+        """The phases that a unit was moved to, in order."""
+        return [row["to_phase"] for row in units.transitions(self.read, unit_id)]
+
+    def ledger(self) -> dict[tuple[str, int, str, str], int]:
+        """Every counter."""
+        rows = self.read.all("SELECT unit_id, plan_version, kind, key, count FROM attempt_ledger")
+        return {(row[0], row[1], row[2], row[3]): row[4] for row in rows}
+
+    def blockers(self, unit_id: str) -> list[sqlite3.Row]:
+        """The open blockers of a unit."""
+        return list(
+            self.read.all(
+                "SELECT * FROM session_blockers WHERE unit_id = :id AND resolved_at IS NULL", id=unit_id
+            )
+        )
+
+    def feedback(self, unit_id: str) -> str:
+        """Everything that a unit was told, read or not."""
+        rows = self.read.all("SELECT text FROM feedback WHERE unit_id = :id ORDER BY id", id=unit_id)
+        return "\n".join(row["text"] for row in rows)
+
+
+def plant_tasks(tx: Tx, count: int = 1) -> list[str]:
+    """Plant ad-hoc tasks in a transaction of the caller's; their ids."""
+    now = FakeClock().now()
+    session_id = sessions.ensure(tx, now, "main")
+    return [
+        planting.plant_goal(
+            tx,
+            Rules(),
+            title=f"task {number}",
+            description="",
+            workflow=parse(BUILT_IN["feature"], "feature"),
+            content=BUILT_IN["feature"],
+            session_id=session_id,
+            now=now,
+            adhoc=True,
+        )
+        for number in range(count)
+    ]
+
+
+@contextmanager
+def fresh_ground(rules: Rules = GATED) -> Iterator[Ground]:
+    """A ground in a folder of its own, for property tests, which share no fixture between examples."""
+    with TemporaryDirectory() as folder:
+        ground = Ground(Path(folder) / "sf.db", rules)
+        try:
+            yield ground
+        finally:
+            ground.close()

@@ -1,0 +1,246 @@
+"""Configuration: every problem at once, live reload, and files that came with the repository."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sf.config import durations
+from sf.config.load import load
+from sf.config.reload import LiveConfig
+from sf.config.schema import Config
+from sf.domain.phases import Phase
+from sf.errors import InvalidConfig, UnsafeConfig
+
+
+class Files:
+    """A global and a project file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "home.toml"
+        self.project = folder / "project.toml"
+
+    def load(self, project: str = "", home: str = "", *, tracked: bool = False) -> Config:
+        self.home.write_text(home)
+        self.project.write_text(project)
+        return self.reload(tracked=tracked)
+
+    def reload(self, *, tracked: bool = False) -> Config:
+        return load(self.home, self.project, project_file_is_tracked=tracked)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path)
+
+
+def test_missing_files_mean_the_defaults(tmp_path: Path) -> None:
+    config = load(tmp_path / "none", tmp_path / "neither")
+    assert config == Config()
+    assert config.harness.context_compact_at == 0.80
+    assert config.harness.context_hard_limit == 0.95
+    assert float(config.harness.max_retry_backoff) == 300
+    assert config.sandbox.profile == "workspace-no-network"
+
+
+def test_the_project_file_wins_key_by_key(files: Files) -> None:
+    config = files.load(
+        home='[harness]\nmax_attempts = 9\nturn_timeout = "5m"\n[tiers.fast]\nmodels = ["script:a"]\n',
+        project="[harness]\nmax_attempts = 2\n",
+    )
+    assert config.harness.max_attempts == 2
+    assert float(config.harness.turn_timeout) == 300
+    assert config.tiers.fast.models == ("script:a",)
+
+
+def test_every_problem_of_both_files_is_listed_with_its_key(files: Files) -> None:
+    with pytest.raises(InvalidConfig) as refused:
+        files.load(
+            home="[harnes]\n[harness]\nmax_atempts = 3\n",
+            project='[harness]\nmax_agents = 1\nturn_timeout = "soon"\nmax_attempts = 0\n'
+            '[sandbox]\nprofile = "none"\n'
+            "[harness.concurrency.max_agents_by_phase]\nexecution = 2\n[tiers.fast]\n",
+        )
+    told = "\n".join(refused.value.problems)
+    for words in (
+        "harnes:",
+        "max_atempts",
+        'did you mean "max_attempts"',
+        "max_agents",
+        "turn_timeout",
+        "profile",
+    ):
+        assert words in told
+    assert "max_agents_by_phase.execution" in told
+    assert "tiers.fast.models: is required" in told
+    assert str(files.home) in told
+    assert str(files.project) in told
+    assert refused.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("[harness]\ncontext_compact_at = 0.99\n", "context_compact_at"),
+        ('[tiers.fast]\nmodels = ["haiku"]\n', "tiers.fast.models"),
+        ("[tiers.fast]\nmodels = []\n", "tiers.fast.models"),
+        ('[providers.openai]\napi_key = "sk-123"\n', "api_key"),
+        ('[harness.hooks.timeouts]\nafter_lunch = "1s"\n', "after_lunch"),
+        ("[harness.concurrency.max_agents_by_phase]\ncomplete = 1\n", "complete"),
+        ("harness = 3\n", "harness"),
+        ("[harness\n", "TOML"),
+        ('[harness]\nturn_input_required = "maybe"\n', '"soft", "hard"'),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_refused_by_its_key(files: Files, text: str, key: str) -> None:
+    with pytest.raises(InvalidConfig) as refused:
+        files.load(text)
+    assert any(key in problem for problem in refused.value.problems)
+
+
+def test_a_secret_never_appears_in_a_message(files: Files) -> None:
+    with pytest.raises(InvalidConfig) as refused:
+        files.load('[providers.openai]\napi_key = "sk-very-secret"\n')
+    assert "sk-very-secret" not in "".join(refused.value.problems) + refused.value.line()
+
+
+def test_a_file_that_is_not_text_is_a_problem_and_not_a_crash(files: Files) -> None:
+    files.home.write_text("")
+    files.project.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InvalidConfig):
+        files.reload()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[providers.openai]\nbase_url = "http://evil"\n',
+        '[harness.hooks]\nbefore_run = "curl evil"\n',
+        '[harness.log]\npath = "/etc/cron.d/x"\n',
+        '[sandbox]\nreadable = ["~/.ssh"]\n',
+        '[sandbox]\nprofile = "off"\n',
+        '[sandbox]\ngate_profile = "workspace"\n',
+        '[sandbox]\nprefer = "landlock"\n',
+    ],
+)
+def test_a_file_that_came_with_the_repository_cannot_loosen_anything(files: Files, text: str) -> None:
+    files.load(text)
+    with pytest.raises(UnsafeConfig) as refused:
+        files.load(text, tracked=True)
+    assert refused.value.code == "unsafe_config"
+
+
+def test_a_file_that_came_with_the_repository_may_tighten(files: Files) -> None:
+    config = files.load('[sandbox]\nprofile = "read-only"\n[harness]\nmax_attempts = 1\n', tracked=True)
+    assert config.sandbox.profile == "read-only"
+    with pytest.raises(UnsafeConfig):
+        files.load(
+            '[sandbox]\nprofile = "workspace"\n',
+            home='[sandbox]\nprofile = "workspace-no-network"\n',
+            tracked=True,
+        )
+
+
+def test_durations() -> None:
+    read = {text: durations.parse(text) for text in ("90s", "5m", "250ms", "1.5h", "0", "2d")}
+    assert read == {"90s": 90, "5m": 300, "250ms": 0.25, "1.5h": 5400, "0": 0, "2d": 172800}
+    assert float(durations.parse(0)) == 0
+
+
+@given(st.text(max_size=8) | st.integers(1) | st.none() | st.booleans())
+def test_anything_else_is_no_duration(value: object) -> None:
+    try:
+        seconds = durations.parse(value)
+    except ValueError:
+        return
+    assert seconds >= 0
+    assert value in (0, "0") or isinstance(value, str)
+
+
+# --- reload ---
+
+
+def live(files: Files, text: str) -> LiveConfig:
+    config = files.load(text)
+    return LiveConfig(config, (files.home, files.project), files.reload)
+
+
+@pytest.mark.conforms("C-25")
+def test_a_change_is_seen_at_the_next_look(files: Files) -> None:
+    watched = live(files, "[harness]\nmax_attempts = 2\n")
+    assert watched.poll() is None
+    files.project.write_text("[harness]\nmax_attempts = 3\n")
+    reloaded = watched.poll()
+    assert reloaded is not None
+    assert (reloaded.problems, watched.current.harness.max_attempts) == ((), 3)
+    assert watched.poll() is None
+
+
+@pytest.mark.conforms("C-25")
+def test_content_decides_and_not_the_time_of_writing(files: Files) -> None:
+    watched = live(files, "[harness]\nmax_attempts = 2\n")
+    os.utime(files.project, ns=(1, 1))
+    assert watched.poll() is None
+    before = files.project.stat()
+    files.project.write_text("[harness]\nmax_attempts = 5\n")
+    os.utime(files.project, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+    assert watched.poll() is not None, "the same size and another content"
+
+
+@pytest.mark.conforms("C-25")
+def test_an_invalid_file_keeps_the_last_good_configuration(files: Files) -> None:
+    watched = live(files, "[harness]\nmax_attempts = 2\n")
+    files.project.write_text("[harness]\nmax_atempts = 3\n")
+    reloaded = watched.poll()
+    assert reloaded is not None
+    assert "max_atempts" in reloaded.problems[0]
+    assert watched.current.harness.max_attempts == 2
+    files.project.write_text("[harness]\nmax_attempts = 4\n")
+    assert watched.poll() is not None
+    assert watched.current.harness.max_attempts == 4
+
+
+@pytest.mark.conforms("C-25", "C-73")
+def test_what_a_session_keeps_is_shown_as_drift_and_not_applied(files: Files) -> None:
+    watched = live(files, "[harness]\ncontext_compact_at = 0.5\nmax_attempts = 2\n")
+    files.project.write_text("[harness]\ncontext_compact_at = 0.6\nmax_attempts = 3\n")
+    reloaded = watched.poll()
+    assert reloaded is not None
+    assert reloaded.problems == ()
+    assert [(d.key, d.running, d.file) for d in reloaded.drift] == [
+        ("harness.context_compact_at", "0.5", "0.6")
+    ]
+    assert watched.current.harness.context_compact_at == 0.5
+    assert watched.current.harness.max_attempts == 3, "the rest takes effect"
+    assert watched.drift == reloaded.drift
+    files.project.write_text("[harness]\ncontext_compact_at = 0.5\n")
+    watched.poll()
+    assert watched.drift == ()
+
+
+@pytest.mark.conforms("C-73")
+def test_the_worktree_mode_of_a_session_cannot_be_changed_by_a_file(files: Files) -> None:
+    watched = live(files, "")
+    files.project.write_text('[harness]\nworktree_mode = "milestone-per-worktree"\n')
+    reloaded = watched.poll()
+    assert reloaded is not None
+    assert [d.key for d in reloaded.drift] == ["harness.worktree_mode"]
+    assert watched.current.harness.worktree_mode == "branch-per-slice"
+
+
+def test_a_file_that_disappears_means_its_defaults(files: Files) -> None:
+    watched = live(files, "[harness]\nmax_attempts = 2\n")
+    files.project.unlink()
+    assert watched.poll() is not None
+    assert watched.current.harness.max_attempts == Config().harness.max_attempts
+
+
+@pytest.mark.conforms("C-76")
+def test_only_acceptance_has_no_time_limit() -> None:
+    harness = Config().harness
+    assert float(harness.timeout(Phase.UAT)) == 0
+    assert all(harness.timeout(phase) > 0 for phase in Phase if phase is not Phase.UAT)

@@ -1,0 +1,283 @@
+"""Everything that is parked has a reason, a blocker, and a way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from sf.app.templates import FEATURE
+from sf.config.schema import Harness
+from sf.domain import outcomes as o
+from sf.domain.phases import Phase
+from sf.domain.units import BLOCKER_EVENT, WAY_OUT, HoldKind, Status
+from sf.scheduler.intents import INTENTS
+from sf.store import units
+from tests.support.ground import Ground, Refused
+from tests.support.samples import task_plan
+
+A = "task/a1"
+
+
+def to_merge(ground: Ground, workflow: str = "feature") -> None:
+    ground.plant(workflow, adhoc=True)
+    ground.run(A, o.Done(), o.Planned(task_plan()), *[o.Done()] * 4)
+
+
+def park_uat(ground: Ground) -> None:
+    to_merge(ground, "release")
+
+
+def park_escalated(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    ground.run(A, o.GaveUp("no"), o.Reassessed("escalate", "left or right?"))
+
+
+def park_blocked(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    ground.run(A, o.AskedHuman("which?"))
+
+
+def park_conflict(ground: Ground) -> None:
+    to_merge(ground)
+    ground.run(A, o.Conflict("both"), *[o.Done()] * 4, o.Conflict("both again"))
+
+
+def park_no_evidence(ground: Ground) -> None:
+    to_merge(ground)
+    ground.run(A, o.Held(HoldKind.NO_EVIDENCE, "no gate"))
+
+
+def park_dirty(ground: Ground) -> None:
+    to_merge(ground)
+    ground.run(A, o.Held(HoldKind.CHECKOUT_DIRTY, "a.txt"))
+
+
+def park_crash_loop(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    ground.run(A, *[o.Crashed()] * 20)
+
+
+def park_run_limit(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    ground.run(A, *[o.Interrupted("paused")] * 100)
+    assert ground.claim(A) is None
+
+
+PARKED: dict[HoldKind, Callable[[Ground], None]] = {
+    HoldKind.UAT: park_uat,
+    HoldKind.ESCALATED: park_escalated,
+    HoldKind.BLOCKED: park_blocked,
+    HoldKind.MERGE_CONFLICT: park_conflict,
+    HoldKind.NO_EVIDENCE: park_no_evidence,
+    HoldKind.CHECKOUT_DIRTY: park_dirty,
+    HoldKind.CRASH_LOOP: park_crash_loop,
+    HoldKind.RUN_LIMIT: park_run_limit,
+}
+ANSWERS: dict[HoldKind, tuple[str, dict[str, str]]] = {
+    HoldKind.UAT: ("uat_approve", {}),
+    HoldKind.ESCALATED: ("reassess_resolve", {"answer": "left"}),
+    HoldKind.BLOCKED: ("reassess_resolve", {"answer": "this"}),
+    HoldKind.MERGE_CONFLICT: ("merge_resolve", {}),
+    HoldKind.NO_EVIDENCE: ("merge_resolve", {}),
+    HoldKind.CHECKOUT_DIRTY: ("merge_resolve", {}),
+}
+"""The intents that name the unit; the other holds are let go by `force_clear` of their blocker."""
+
+
+@pytest.mark.parametrize("kind", list(HoldKind))
+def test_a_parked_unit_has_one_blocker_and_is_not_ready(ground: Ground, kind: HoldKind) -> None:
+    PARKED[kind](ground)
+    unit = ground.unit(A)
+    assert unit.hold_kind is kind
+    assert unit.claim_holder is None
+    assert not unit.terminal
+    assert ground.ready() == []
+    ground.clock.advance(seconds=365 * 24 * 3600)
+    assert ground.ready() == []
+    assert [row["event"] for row in ground.blockers(A)] == [BLOCKER_EVENT[kind]]
+    assert kind in WAY_OUT
+    assert [held.id for held in units.held(ground.read)] == [A]
+
+
+@pytest.mark.parametrize("kind", list(HoldKind))
+def test_every_hold_is_let_go_by_the_command_that_it_names(ground: Ground, kind: HoldKind) -> None:
+    PARKED[kind](ground)
+    blocker = ground.blockers(A)[0]["id"]
+    intent, payload = ANSWERS.get(kind, ("force_clear", {"blocker_id": blocker}))
+    command = WAY_OUT[kind].split("sf ")[1].split()[0].replace("-", "_")
+    assert intent == command or kind is HoldKind.CHECKOUT_DIRTY
+    ground.intend(intent, unit_id=A, **payload)
+    unit = ground.unit(A)
+    assert unit.hold_kind is None
+    assert ground.blockers(A) == []
+    assert ground.ready() == [A]
+    assert ground.claim(A) is not None, "it can really run again"
+
+
+@pytest.mark.parametrize("kind", list(HoldKind))
+def test_every_hold_can_be_cleared_by_force_and_never_passes_what_it_guards(
+    ground: Ground, kind: HoldKind
+) -> None:
+    PARKED[kind](ground)
+    before = ground.unit(A).phase
+    ground.intend("force_clear", blocker_id=ground.blockers(A)[0]["id"][:24].lower())
+    unit = ground.unit(A)
+    assert unit.hold_kind is None
+    assert ground.ready() == [A]
+    assert unit.phase in (before, Phase.REASSESS, Phase.PLAN), "force never moves forward"
+
+
+@pytest.mark.parametrize("kind", list(HoldKind))
+def test_every_parked_unit_can_be_abandoned(ground: Ground, kind: HoldKind) -> None:
+    PARKED[kind](ground)
+    ground.intend("abandon", unit_id=A, reason="enough")
+    assert ground.unit(A).status is Status.CANCELED
+    assert ground.blockers(A) == []
+    assert units.held(ground.read) == []
+    assert units.open_count(ground.read) == 0
+
+
+@pytest.mark.conforms("C-53")
+def test_acceptance_halts_the_unit_until_it_is_approved(ground: Ground) -> None:
+    park_uat(ground)
+    assert ground.unit(A).phase is Phase.UAT
+    answer = ground.intend("uat_approve", unit_id=A)
+    assert answer["phase"] == "merge"
+    ground.run(A, o.Done("merged"))
+    assert ground.unit(A).succeeded
+
+
+@pytest.mark.conforms("C-53")
+def test_a_rejected_acceptance_goes_to_reassess_with_its_reason(ground: Ground) -> None:
+    park_uat(ground)
+    ground.intend("uat_reject", unit_id=A, reason="the button is green")
+    unit = ground.unit(A)
+    assert (unit.phase, unit.reassess_reason) == (Phase.REASSESS, "uat_rejected")
+    assert "the button is green" in ground.feedback(A)
+
+
+@pytest.mark.conforms("C-76")
+def test_acceptance_has_no_time_limit(ground: Ground) -> None:
+    assert float(Harness().timeout(Phase.UAT)) == 0
+    park_uat(ground)
+    unit = ground.unit(A)
+    assert (unit.due_at, unit.claim_until) == (None, None)
+    ground.clock.advance(seconds=10 * 365 * 24 * 3600)
+    assert ground.ready() == []
+    assert ground.unit(A).hold_kind is HoldKind.UAT
+
+
+@pytest.mark.conforms("C-61")
+def test_an_operators_answer_opens_a_new_plan_that_is_not_counted_as_a_replan(ground: Ground) -> None:
+    park_escalated(ground)
+    ground.intend("reassess_resolve", unit_id=A, answer="left")
+    unit = ground.unit(A)
+    assert (unit.phase, unit.plan_version) == (Phase.PLAN, 2)
+    assert not any(kind == "replans" for _, _, kind, _ in ground.ledger())
+    assert "left" in ground.feedback(A)
+
+
+@pytest.mark.conforms("C-81")
+def test_a_question_parks_the_unit_and_the_answer_reaches_the_same_phase(ground: Ground) -> None:
+    park_blocked(ground)
+    assert ground.unit(A).hold_detail == "which?"
+    ground.intend("reassess_resolve", unit_id=A, answer="this one")
+    unit = ground.unit(A)
+    assert (unit.phase, unit.plan_version) == (Phase.RESEARCH, 1)
+    assert "this one" in ground.feedback(A)
+
+
+def test_a_run_limit_is_raised_only_by_a_person(ground: Ground) -> None:
+    park_run_limit(ground)
+    assert ground.unit(A).attempt == 100
+    with pytest.raises(Refused):
+        ground.intend("reassess_resolve", unit_id=A, answer="go on")
+    ground.intend("force_clear", blocker_id=ground.blockers(A)[0]["id"])
+    assert ground.unit(A).run_allowance == 200
+    ground.run(A, *[o.Interrupted("paused")] * 100)
+    assert ground.claim(A) is None
+    assert ground.unit(A).hold_kind is HoldKind.RUN_LIMIT
+
+
+def test_an_answer_to_the_wrong_hold_is_refused_and_changes_nothing(ground: Ground) -> None:
+    park_blocked(ground)
+    for intent in ("uat_approve", "uat_reject", "merge_resolve"):
+        with pytest.raises(Refused) as refused:
+            ground.intend(intent, unit_id=A, reason="x")
+        assert refused.value.code == "wrong_state"
+    assert ground.unit(A).hold_kind is HoldKind.BLOCKED
+    with pytest.raises(Refused) as refused:
+        ground.intend("abandon", unit_id="task/a9", reason="x")
+    assert refused.value.code == "unknown_unit"
+    with pytest.raises(Refused) as refused:
+        ground.intend("force_clear", blocker_id="ZZZ")
+    assert refused.value.code == "unknown_blocker"
+
+
+def test_the_session_pauses_and_resumes(ground: Ground) -> None:
+    ground.plant()
+    assert ground.intend("pause", reason="lunch") == {"paused": True}
+    assert ground.intend("pause")["already"] is True
+    row = ground.read.one("SELECT status, detail FROM sessions")
+    assert row is not None
+    assert (row["status"], row["detail"]) == ("paused", "lunch")
+    ground.intend("resume")
+    row = ground.read.one("SELECT status FROM sessions")
+    assert row is not None
+    assert row["status"] == "idle"
+    assert ground.read.all("SELECT 1 FROM session_blockers WHERE resolved_at IS NULL") == []
+
+
+def test_the_plan_file_adds_keeps_and_archives_milestones(ground: Ground) -> None:
+    def entry(goal: str) -> dict[str, str]:
+        return {"goal": goal, "workflow": "feature", "content": FEATURE, "branch": "main"}
+
+    first = ground.intend("plan_reload", milestones=[entry("one"), entry("two"), entry("three")])
+    assert first["added"] == ["milestone/m1", "milestone/m2", "milestone/m3"]
+    assert (
+        ground.intend("plan_reload", milestones=[entry("one"), entry("two"), entry("three")])["added"] == []
+    )
+    ground.run("milestone/m2", o.Done())
+    second = ground.intend("plan_reload", milestones=[entry("three"), entry("four")])
+    assert second == {
+        "added": ["milestone/m4"],
+        "archived": ["milestone/m1"],
+        "in_flight": ["milestone/m2"],
+    }
+
+
+def test_force_dispatch_says_what_it_overrides(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    assert ground.intend("force_dispatch", unit_id=A) == {"unit_id": A, "overrides": []}
+    ground.claim(A)
+    with pytest.raises(Refused):
+        ground.intend("force_dispatch", unit_id=A)
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload"), [("from_the_future", {}), ("abandon", {}), ("plan", {"goal": 1})]
+)
+def test_an_intent_that_cannot_be_understood_is_answered_and_does_not_stop_the_next(
+    ground: Ground, kind: str, payload: dict[str, object]
+) -> None:
+    ground.plant()
+    with pytest.raises(Refused):
+        ground.intend(kind, **payload)
+    ground.intend("pause")
+
+
+def test_a_refused_intent_announces_nothing(ground: Ground) -> None:
+    good = {"goal": "one", "workflow": "feature", "content": FEATURE, "branch": "main"}
+    ground.intend("plan_reload", milestones=[good])
+    ground.events.clear()
+    with pytest.raises(Refused):
+        ground.intend(
+            "plan_reload", milestones=[{**good, "goal": "two", "content": 'name = "x"\nphases = ["nope"]'}]
+        )
+    assert ground.unit("milestone/m1").status is Status.PENDING
+    assert [event.name for event in ground.events] == [], "what was rolled back must not be announced"
+
+
+def test_the_intents_are_known_by_name() -> None:
+    assert {"plan", "abandon", "pause", "resume", "uat_approve", "uat_reject"} <= set(INTENTS)

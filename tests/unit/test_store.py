@@ -1,0 +1,324 @@
+"""The store on real SQLite files: claims, fencing, rows and their constraints."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from sf.domain import outcomes as o
+from sf.domain.budget import Budget
+from sf.domain.clock import Instant
+from sf.domain.decide import Counter as LedgerCounter
+from sf.domain.dialogue import Usage
+from sf.domain.ids import ulid
+from sf.domain.runs import Lease, TurnKind
+from sf.domain.units import Status
+from sf.errors import LeaseLost, UnknownUnit
+from sf.harness.settle import Ending
+from sf.scheduler import claims
+from sf.store import ledger, records, runs, units
+from sf.store.connection import open_reader, transact
+from sf.store.database import Database
+from sf.store.runs import TurnRecord
+from sf.store.tx import Tx
+from sf.testing.clock import START
+from tests.support.ground import EVERY_PHASE, Ground, plant_tasks
+
+NOW = Instant(START)
+A = "task/a1"
+
+
+# --- claims and fencing ---
+
+
+@pytest.mark.conforms("C-47")
+def test_racing_connections_claim_each_unit_exactly_once(tmp_path: Path) -> None:
+    path = tmp_path / "sf.db"
+    transact(path, lambda tx: plant_tasks(tx, 100))
+    won: Counter[str] = Counter()
+    ready = units.ready(open_reader(path), EVERY_PHASE)
+    barrier = threading.Barrier(2)
+
+    async def contend(database: Database, holder: str) -> list[str]:
+        async def one(unit_id: str) -> str | None:
+            unit = next(u for u in ready if u.id == unit_id)
+            lease = await database.write(lambda tx: claims.take(tx, unit, holder=holder, host="h", now=NOW))
+            return unit_id if lease else None
+
+        found = await asyncio.gather(*(one(unit.id) for unit in ready))
+        return [unit_id for unit_id in found if unit_id is not None]
+
+    def work(holder: str) -> None:
+        database = Database(path)
+        try:
+            barrier.wait(timeout=10)
+            won.update(asyncio.run(contend(database, holder)))
+        finally:
+            database.close()
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in ("left", "right")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert len(won) == 100
+    assert set(won.values()) == {1}
+    reader = open_reader(path)
+    assert {unit.attempt for unit in units.running(reader)} == {1}
+    assert len(runs.live(reader)) == 100
+
+
+@pytest.mark.conforms("C-47")
+def test_a_claimed_unit_cannot_be_claimed_again_until_its_lease_ends(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    stale = ground.unit(A)
+    assert ground.claim(A, "first") is not None
+
+    def again(tx: Tx) -> Lease | None:
+        return claims.take(tx, stale, holder="second", host="h", now=ground.now)
+
+    assert ground.write(again) is None
+    assert ground.unit(A).claim_holder == "first"
+    assert len(runs.of_unit(ground.read, A)) == 1
+
+
+@pytest.mark.conforms("C-47")
+def test_the_update_that_claims_is_conditional_by_itself(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    stale = ground.unit(A)
+    until = Instant(ground.now + 1000)
+
+    def claim(holder: str) -> bool:
+        return ground.write(
+            lambda tx: units.claim(tx, stale, holder=holder, host="h", until=until, now=ground.now)
+        )
+
+    assert claim("first")
+    assert not claim("second")
+    assert ground.unit(A).claim_holder == "first"
+
+
+@pytest.mark.conforms("C-49")
+def test_the_attempt_counter_and_the_run_row_change_together(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    for number in (1, 2, 3):
+        ground.run(A, o.Interrupted("paused"))
+        assert ground.unit(A).attempt == number
+        assert [run.attempt for run in runs.of_unit(ground.read, A)] == list(range(1, number + 1))
+    ground.connection.execute(
+        "CREATE TRIGGER refuse BEFORE INSERT ON runs BEGIN SELECT RAISE(ABORT, 'no row'); END"
+    )
+    with pytest.raises(sqlite3.IntegrityError):
+        ground.claim(A)
+    assert ground.unit(A).attempt == 3, "a run that has no row was not begun"
+    assert ground.unit(A).status is Status.INTERRUPTED
+
+
+def test_a_settle_with_an_old_attempt_or_another_holder_changes_nothing(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    old = ground.claim(A, "first")
+    assert old is not None
+    ground.settle(old, o.Crashed())
+    new = ground.claim(A, "second")
+    assert new is not None
+    before = list(ground.connection.iterdump())
+    impostor = Lease(A, new.run_id, new.attempt, "first")
+    for lease in (old, impostor):
+        with pytest.raises(LeaseLost):
+            ground.settle(lease, o.Done("late"))
+    assert list(ground.connection.iterdump()) == before
+
+
+def test_a_turn_under_a_lost_lease_is_not_written(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    old = ground.claim(A)
+    assert old is not None
+    ground.settle(old, o.Crashed())
+    record = turn_record(1)
+    with pytest.raises(LeaseLost):
+        ground.write(lambda tx: runs.record_turn(tx, old, record, ground.now))
+    assert runs.turns(ground.read, old.run_id) == []
+
+
+def test_a_holder_renews_its_own_claims_only_and_expired_ones_are_found(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    ground.plant(adhoc=True)
+    ground.claim(A, "me")
+    ground.claim("task/a2", "other")
+    later = Instant(ground.now + claims.LEASE_MS + 1)
+    assert ground.write(lambda tx: units.renew(tx, "me", Instant(later + 60_000))) == 1
+    assert [unit.id for unit in units.expired(ground.read, "me", later)] == ["task/a2"]
+    assert units.expired(ground.read, "other", later) == []
+
+
+# --- rows and constraints ---
+
+
+def turn_record(turn: int, cost: int = 0) -> TurnRecord:
+    return TurnRecord(
+        turn=turn,
+        kind=TurnKind.FIRST if turn == 1 else TurnKind.CONTINUATION,
+        model="script:x",
+        marker=None,
+        tool_calls=2,
+        usage=Usage(input_tokens=100, output_tokens=10, cache_read_tokens=50, cost_micro_usd=cost),
+        budget=Budget(1000, 0.8, 0.95, used_tokens=110 * turn),
+        messages=(b"one", b"two"),
+    )
+
+
+@pytest.mark.conforms("C-48")
+def test_a_run_belongs_to_a_unit_or_to_an_agent_and_never_to_both(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+
+    def insert(kind: str, unit_id: str | None, agent: str | None, attempt: int | None) -> None:
+        ground.connection.execute(
+            "INSERT INTO runs (id, run_kind, unit_id, unit_id_snap, agent_name_snap, attempt, started_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, 1)",
+            (ulid(), kind, unit_id, unit_id, agent, attempt),
+        )
+
+    insert("unit_attempt", A, None, 1)
+    insert("agent_run", None, "builder", None)
+    for wrong in (
+        ("unit_attempt", A, "builder", 1),
+        ("unit_attempt", None, None, 1),
+        ("unit_attempt", A, None, None),
+        ("agent_run", A, "builder", None),
+        ("agent_run", None, None, None),
+        ("agent_run", None, "builder", 1),
+        ("something", A, None, 1),
+    ):
+        with pytest.raises(sqlite3.IntegrityError):
+            insert(*wrong)
+
+
+@pytest.mark.conforms("C-48", "C-69")
+def test_a_finished_run_rolls_up_what_its_turns_spent_in_whole_micro_dollars(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    lease = ground.claim(A)
+    assert lease is not None
+    for turn in (1, 2, 3):
+        record = turn_record(turn, cost=1)
+        ground.write(lambda tx, record=record: runs.record_turn(tx, lease, record, ground.now))  # type: ignore[misc]
+    ground.settle(lease, o.Done())
+    run = runs.get(ground.read, lease.run_id)
+    assert run is not None
+    assert (run.turns, run.input_tokens, run.output_tokens, run.cache_read_tokens) == (3, 300, 30, 150)
+    assert run.cost_micro_usd == 3
+    totals = runs.totals_of_unit(ground.read, A)
+    assert (totals["runs"], totals["cost_micro_usd"]) == (1, 3)
+    assert [row["content"] for row in runs.messages(ground.read, lease.run_id)] == [b"one", b"two"] * 3
+
+
+@pytest.mark.conforms("C-69")
+def test_every_cost_column_is_a_whole_number_of_micro_dollars(ground: Ground) -> None:
+    found = 0
+    for (table,) in ground.connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table'"
+    ).fetchall():
+        for column in ground.connection.execute(f"PRAGMA table_info({table})").fetchall():
+            if "cost" in column["name"] or "usd" in column["name"]:
+                found += 1
+                assert column["name"] == "cost_micro_usd"
+                assert column["type"] == "INTEGER"
+    assert found >= 2
+
+
+@pytest.mark.conforms("C-59")
+def test_a_run_outlives_its_unit_and_keeps_its_name(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    ground.run(A, o.Interrupted("paused"))
+    ground.connection.execute("DELETE FROM phase_transitions")
+    ground.connection.execute("DELETE FROM units WHERE id = ?", (A,))
+    row = ground.read.one("SELECT unit_id, unit_id_snap FROM runs")
+    assert row is not None
+    assert (row["unit_id"], row["unit_id_snap"]) == (None, A)
+    assert [run.unit_id for run in runs.of_unit(ground.read, A)] == [A]
+
+
+@pytest.mark.conforms("C-58")
+def test_closing_archives_the_row_and_keeps_its_runs(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    ground.run(A, o.Interrupted("paused"))
+    ground.intend("abandon", unit_id=A, reason="no")
+    assert ground.unit(A).archived_at is not None
+    assert units.listed(ground.read) == []
+    assert [unit.id for unit in units.listed(ground.read, archived=True)] == [A]
+    assert len(runs.of_unit(ground.read, A)) == 1
+
+
+@pytest.mark.conforms("C-58")
+def test_the_keys_of_runtime_rows_are_ulids(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    ground.run(A, o.AskedHuman("which?"))
+    ground.intend("reassess_resolve", unit_id=A, answer="x")
+    for table in ("sessions", "runs", "phase_transitions", "feedback", "session_blockers", "intents"):
+        for row in ground.read.all(f"SELECT id FROM {table}"):
+            assert len(row["id"]) == 26, table
+            assert set(row["id"]) <= set("0123456789ABCDEFGHJKMNPQRSTVWXYZ"), table
+
+
+def test_an_unknown_unit_is_a_typed_mistake(ground: Ground) -> None:
+    with pytest.raises(UnknownUnit) as missing:
+        units.get(ground.read, "task/a99")
+    assert missing.value.code == "unknown_unit"
+    assert units.find(ground.read, "task/a99") is None
+
+
+def test_feedback_is_joined_until_a_run_has_acted_on_it(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    for text in ("first", "second"):
+        ground.write(lambda tx, text=text: records.give_feedback(tx, A, text, ground.now))  # type: ignore[misc]
+    text, last = records.unread_feedback(ground.read, A)
+    assert text == "first\n\nsecond"
+    lease = ground.claim(A)
+    assert lease is not None
+    ground.write(lambda tx: records.give_feedback(tx, A, "came meanwhile", ground.now))
+    ground.settle(lease, o.Done(), Ending(feedback_read=last))
+    assert records.unread_feedback(ground.read, A)[0] == "came meanwhile"
+
+
+def test_a_failed_run_leaves_its_feedback_unread(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    ground.write(lambda tx: records.give_feedback(tx, A, "the finding", ground.now))
+    lease = ground.claim(A)
+    assert lease is not None
+    _, last = records.unread_feedback(ground.read, A)
+    ground.settle(lease, o.Failed("turn_failed", "dropped"), Ending(feedback_read=last))
+    assert records.unread_feedback(ground.read, A)[0] == "the finding\n\nturn_failed: dropped"
+
+
+def test_a_counter_belongs_to_a_plan_and_replans_to_the_whole_life(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    ground.run(A, o.Failed("x", "y"))
+    assert ledger.counts(ground.read, ground.unit(A)).tries == 1
+    ground.clock.advance(seconds=300)
+    ground.run(A, o.GaveUp("no"), o.Reassessed("replan", "again"))
+    counts = ledger.counts(ground.read, ground.unit(A))
+    assert (counts.tries, counts.replans) == (0, 1)
+    assert ledger.count(ground.read, ground.unit(A), LedgerCounter("replans")) == 1
+
+
+def test_a_tree_is_proven_only_by_every_gate_on_exactly_that_tree(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+
+    def passed(gate: str, tree: str, code: int = 0) -> None:
+        record = records.GateRecord(gate, code in (0, 3), code, 0, 3, tree, "", 1)
+        ground.write(lambda tx: records.gate_result(tx, A, "run", record, ground.now))
+
+    passed("unit", "tree-1")
+    passed("slice", "tree-2")
+    assert not records.is_proven(ground.read, A, "tree-1", ["unit", "slice"])
+    passed("slice", "tree-1", code=3)
+    assert not records.is_proven(ground.read, A, "tree-1", ["unit", "slice"]), (
+        "a gate that skipped proves nothing"
+    )
+    passed("slice", "tree-1")
+    assert records.is_proven(ground.read, A, "tree-1", ["unit", "slice"])
+    assert not records.is_proven(ground.read, A, "tree-1", []), "no gate is no proof"
