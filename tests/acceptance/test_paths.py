@@ -260,6 +260,25 @@ def test_slices_run_side_by_side_and_merge_in_the_order_of_their_dependencies(st
     assert all((x.ended_at or 0) <= y.started_at for x, y in itertools.pairwise(merging))
 
 
+@pytest.mark.conforms("C-26")
+def test_a_phase_holds_no_more_units_than_its_cap(stage: Stage) -> None:
+    stage.configure(CONFIG + "[harness.concurrency.max_agents_by_phase]\nexecute = 1\n")
+    names = ("A", "B", "C")
+    stage.script(
+        plan_scene(*({"title": name, "tasks": [task(f"T{name}")]} for name in names)),
+        *(scene("execute", write(f"{name}.txt"), say(), unit=f"T{name}") for name in names),
+        *(scene("tdd", write(f"tests/{name}.txt"), say(), unit=f"T{name}") for name in names),
+        *PASSING,
+        latency_ms=30,
+    )
+    stage.plan()
+    assert stage.auto().ending == "done"
+    found = [run for number in (1, 2, 3) for run in runs.of_unit(stage.read, f"task/m1/s{number}/t1")]
+    executing = sorted((run for run in found if run.phase is Phase.EXECUTE), key=lambda run: run.started_at)
+    assert len(executing) == 3
+    assert all((x.ended_at or 0) <= y.started_at for x, y in itertools.pairwise(executing))
+
+
 @pytest.mark.conforms("C-53", "C-76")
 def test_uat_waits_for_a_person_and_merges_only_after_the_word(stage: Stage) -> None:
     stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
