@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 def _lint(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(Path(sys.executable).parent / "ruff"), "check", "--no-cache", "--select", "D1", *arguments],
+        [str(Path(sys.executable).parent / "ruff"), "check", "--no-cache", *arguments],
         cwd=ROOT,
         input=stdin,
         capture_output=True,
