@@ -105,7 +105,7 @@ async def make(root: Path, config: str, playbook: str) -> Project:
 async def opened(root: Path, config: str = "", playbook: str = _PLAYBOOK) -> AsyncIterator[Ground]:
     """A new project, open; every model is the scripted one."""
     project = await make(root, config, playbook)
-    async with compose._open_desk(project, lambda event: None) as (desk, live):
+    async with compose.open_desk(project, lambda event: None) as (desk, live):
         yield Ground(desk, live)
 
 

@@ -9,7 +9,7 @@ SfError
 │   ├── BadUsage, NotAProject, NotARepository, EmptyRepository, DetachedHead, UnknownUnit, UnknownBlocker
 │   ├── InvalidConfig, MissingWorkflow, InvalidWorkflow, InvalidPlan, InvalidPlaybook, InvalidPrompt
 │   ├── InvalidTransition, WrongState, ProjectLocked (exit 5), StoreTooNew, StoreUnusable
-│   └── SecretUnavailable, UnsafeConfig, UnsupportedRepository
+│   └── SecretUnavailable, UnsafeConfig, UnsupportedRepository, WorkMissing
 └── RunFailure        a run ended abnormally; `recovery` says what the orchestrator does
     ├── workspace         WorkspaceFailed, SymlinkEscape, GitFailed, HookFailed, HookTimeout
     └── agent_session     AgentStartup, TurnTimeout, UnitTimeout, Stalled, TurnFailed (Transient), NoProduct,
@@ -213,6 +213,13 @@ class StoreUnusable(Mistake):
     """The database cannot be opened or written."""
 
     code = "store_unusable"
+    exit_code = 1
+
+
+class WorkMissing(Mistake):
+    """Commits that a unit made are not where sf keeps them."""
+
+    code = "work_missing"
     exit_code = 1
 
 

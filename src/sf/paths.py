@@ -16,6 +16,9 @@ DRIFT_FILE = "config-drift.json"
 """In `.sf/runtime/`: keys whose file differs from what the running session uses."""
 
 
+_IDENTITY = "project-id"
+
+
 class Project(msgspec.Struct, frozen=True):
     """The paths of one project and of the user's sf home."""
 
@@ -69,9 +72,9 @@ class Project(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """A name for this project under the user's sf home."""
-        digest = hashlib.sha256(str(self.root).encode()).hexdigest()[:8]
-        return f"{folder_name(self.root.name)}-{digest}"
+        """A name for this project under the user's sf home; it stays when the folder is moved."""
+        known = _read_identity(self)
+        return known[0] if known else _key_of(self.root)
 
     @property
     def repository(self) -> Path:
@@ -102,6 +105,31 @@ class Project(msgspec.Struct, frozen=True):
         return Path(configured).expanduser() if configured else self.dot / "log" / "sf.log"
 
 
+def _key_of(root: Path) -> str:
+    return f"{folder_name(root.name)}-{hashlib.sha256(str(root).encode()).hexdigest()[:8]}"
+
+
+def _read_identity(project: Project) -> tuple[str, str] | None:
+    """The project's name under sf's home, and the folder it was given for."""
+    try:
+        lines = (project.dot / _IDENTITY).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    return (folder_name(lines[0]), lines[1]) if len(lines) == 2 and lines[0] else None
+
+
+def identify(project: Project) -> None:
+    """Give the project its lasting name. A moved folder keeps it; a copy beside the original gets its own."""
+    known = _read_identity(project)
+    if known and known[1] == str(project.root):
+        return
+    moved = known is not None and not (Path(known[1]) / ".sf" / _IDENTITY).exists()
+    key = known[0] if known and moved else _key_of(project.root)
+    fresh = project.dot / f".{_IDENTITY}.new"
+    fresh.write_text(f"{key}\n{project.root}\n", encoding="utf-8")
+    fresh.replace(project.dot / _IDENTITY)
+
+
 def sf_home(environ: dict[str, str] | None = None) -> Path:
     """The user's sf home: $SF_HOME or ~/.sf. The one place where the environment names it."""
     named = (os.environ if environ is None else environ).get("SF_HOME")
@@ -113,5 +141,5 @@ def find_project(start: Path) -> Project:
     home = sf_home()
     for folder in (start, *start.parents):
         if (folder / ".sf").is_dir() and (folder / ".sf") != home:
-            return Project(root=folder, home=home)
+            return Project(root=folder.resolve(), home=home)
     raise NotAProject(f"no .sf/ in {start} or above", hint="run sf init in the root of your repository")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -172,12 +173,57 @@ def test_configuration_that_came_with_the_repository_cannot_loosen_or_run_anythi
     stage.git("add", "-f", ".sf/config.toml")
     stage.git("commit", "-q", "-m", "config comes along")
     stage.script(*PASSING)
-    stage.plan()
-    done = stage.sf("auto")
-    assert done.returncode == 2
-    assert "unsafe_config" in done.stderr
-    assert done.stderr.count("a file that git tracks may not") == 3
+    for command in (["auto"], ["plan", "x"], ["doctor"], ["config", "check"], ["config", "show"]):
+        done = stage.sf(*command)
+        assert done.returncode == (1 if command == ["doctor"] else 2)
+        said = done.stdout + done.stderr
+        assert said.count("a file that git tracks may not") >= 4, said
     assert not marker.exists()
+
+
+def test_a_folder_that_is_a_link_or_a_submodule_is_not_sfs_own(tmp_path: Path) -> None:
+    root = _repository(tmp_path / "p")
+    (root / "conf").mkdir()
+    (root / "conf" / "config.toml").write_text('[sandbox]\nprofile = "off"\n')
+    (root / ".sf").symlink_to("conf")
+    subprocess.run(["git", "add", "-A"], cwd=root, check=True)
+    for command in ("init", "status", "doctor", "config"):
+        done = run_sf(root, tmp_path / "home", command, *(["check"] if command == "config" else []))
+        assert done.returncode != 0, command
+    assert "unsafe_config" in run_sf(root, tmp_path / "home", "init").stderr
+
+
+def test_a_tracked_workflow_must_review_and_prove_what_it_merges(stage: Stage) -> None:
+    stage.workflow("feature", 'name = "feature"\nphases = ["execute", "merge", "complete"]\n')
+    assert stage.sf("plan", "mine").returncode == 0
+    stage.git("add", "-f", ".sf/workflows/feature.toml")
+    stage.git("commit", "-q", "-m", "it came along")
+    done = stage.sf("plan", "theirs")
+    assert (done.returncode, "merges without verify and review" in _one_line(done)) == (2, True)
+
+
+def test_a_moved_project_keeps_its_work_and_a_lost_repository_is_not_started_over(stage: Stage) -> None:
+    stage.script(
+        plan_scene({"title": "S", "tasks": [task("A"), task("B", blocked_by=["A"])]}),
+        scene("execute", write("one.txt"), say(), unit="A"),
+        scene("execute", say("?\n<turn_status>blocked</turn_status>"), unit="B", visits=[1]),
+        scene("execute", write("two.txt"), say(), unit="B"),
+        scene("tdd", write("tests/a.txt"), say(), unit="A"),
+        *PASSING,
+    )
+    stage.plan()
+    assert stage.auto().ending == "waiting"
+    moved = stage.root.rename(stage.root.with_name("renamed"))
+    assert run_sf(moved, stage.home, "reassess-resolve", "task/m1/s1/t2", "two").returncode == 0
+    repository = next((stage.home / "repos").glob("*.git"))
+    away = repository.rename(repository.with_suffix(".away"))
+    lost = run_sf(moved, stage.home, "auto")
+    assert (lost.returncode, "work_missing" in lost.stdout) == (1, True), lost.stdout
+    shutil.rmtree(repository)
+    away.rename(repository)
+    done = run_sf(moved, stage.home, "auto")
+    assert done.returncode == 0, done.stdout
+    assert (moved / "one.txt").exists() and (moved / "two.txt").exists()
 
 
 @pytest.mark.conforms("C-44", "C-56")

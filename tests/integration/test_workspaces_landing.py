@@ -290,3 +290,20 @@ async def test_only_a_ref_lock_younger_than_the_dead_landing_goes(project: Proje
 
 def test_the_refusals_are_part_of_the_error_tree() -> None:
     assert issubclass(CheckoutBusy, SfError) and issubclass(BranchMoved, SfError)
+
+
+async def test_a_change_of_the_same_size_in_the_same_second_is_seen(project: Project) -> None:
+    """git compares whole seconds: only the index's own time makes it look into the file."""
+    root = project.root
+    await asyncio.sleep(1 - time.time() % 1)
+    write(root, {"seen.txt": "one\n"})
+    user_git(root, "add", "seen.txt")
+    user_git(root, "commit", "-q", "-m", "seen")
+    write(root, {"seen.txt": "two\n"})
+    await asyncio.sleep(1.2)
+    assert await project.user.dirty() == ["seen.txt"]
+    old = await project.tip()
+    await project.owned.fetch(old)
+    with pytest.raises(CheckoutBusy):
+        await project.user.land("main", old, await project.next_commit({"seen.txt": "ours\n"}), project.owned)
+    assert (root / "seen.txt").read_text() == "two\n"

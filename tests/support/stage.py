@@ -123,7 +123,7 @@ class Stage:
 
     def commit(self, message: str) -> str:
         """Commit everything of the user's."""
-        self.git("add", "-A")
+        self.git("add", "-A", "--", ".", ":!.sf")
         self.git("commit", "-q", "-m", message)
         return self.git("rev-parse", "HEAD")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -105,7 +106,8 @@ def test_every_hold_is_let_go_by_the_command_that_it_names(ground: Ground, kind:
     PARKED[kind](ground)
     blocker = ground.blockers(A)[0]["id"]
     intent, payload = ANSWERS.get(kind, ("force_clear", {"blocker_id": blocker}))
-    command = WAY_OUT[kind].split("sf ")[1].split()[0].replace("-", "_")
+    named = re.findall(r"\bsf ([a-z-]+)", WAY_OUT[kind])
+    command = next((name for name in named if name != "why"), "").replace("-", "_")
     assert intent == command or kind is HoldKind.CHECKOUT_DIRTY
     ground.intend(intent, unit_id=A, **payload)
     unit = ground.unit(A)

@@ -309,16 +309,16 @@ def test_a_tree_is_proven_only_by_every_gate_on_exactly_that_tree(ground: Ground
     ground.plant(adhoc=True)
 
     def passed(gate: str, tree: str, code: int = 0) -> None:
-        record = records.GateRecord(gate, code in (0, 3), code, 0, 3, tree, "", 1)
+        record = records.GateRecord(gate, code in (0, 3), code, 0, 3, tree, False, "", 1)
         ground.write(lambda tx: records.gate_result(tx, A, "run", record, ground.now))
 
     passed("unit", "tree-1")
     passed("slice", "tree-2")
-    assert not records.is_proven(ground.read, A, "tree-1", ["unit", "slice"])
+    assert not records.is_proven(ground.read, A, "tree-1", ["unit", "slice"], clean=False)
     passed("slice", "tree-1", code=3)
-    assert not records.is_proven(ground.read, A, "tree-1", ["unit", "slice"]), (
+    assert not records.is_proven(ground.read, A, "tree-1", ["unit", "slice"], clean=False), (
         "a gate that skipped proves nothing"
     )
     passed("slice", "tree-1")
-    assert records.is_proven(ground.read, A, "tree-1", ["unit", "slice"])
-    assert not records.is_proven(ground.read, A, "tree-1", []), "no gate is no proof"
+    assert records.is_proven(ground.read, A, "tree-1", ["unit", "slice"], clean=False)
+    assert not records.is_proven(ground.read, A, "tree-1", [], clean=False), "no gate is no proof"

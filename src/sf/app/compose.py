@@ -9,8 +9,8 @@ import signal
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
-from sf.app import templates
 from sf.app.intake import rules_of
+from sf.app.trust import load_trusted, require_gates
 from sf.config.load import load
 from sf.config.reload import LiveConfig
 from sf.config.schema import Config
@@ -24,11 +24,10 @@ from sf.harness.workshop import Workshop
 from sf.observe.bus import Bus
 from sf.observe.log import Log
 from sf.observe.trace import Tracer
-from sf.paths import Project
+from sf.paths import Project, identify
 from sf.policy import sandbox
 from sf.policy.sandbox import Sandbox
 from sf.providers.catalog import Catalog, load_playbook
-from sf.review import gates
 from sf.scheduler import conduct, doorbell, lock
 from sf.scheduler.loop import Loop, Result, Selection
 from sf.scheduler.signposts import Signposts
@@ -43,7 +42,7 @@ from sf.workspaces.repository import UserRepository
 if TYPE_CHECKING:
     from sf.providers.hosted import HostedModel
 
-__all__ = ["Result", "Selection", "autopilot", "load_trusted"]
+__all__ = ["Result", "Selection", "autopilot", "open_desk"]
 
 Watcher = Callable[[events.Event], None]
 
@@ -55,7 +54,7 @@ async def autopilot(
     with lock.ProjectLock(
         project.lock, "autopilot", on_takeover=lambda stale: _log_takeover(project, stale)
     ) as held:
-        async with _open_desk(project, watch) as (desk, live):
+        async with open_desk(project, watch) as (desk, live):
             loop = Loop(
                 desk,
                 live,
@@ -112,21 +111,14 @@ async def _record_end(desk: Desk, result: Result) -> None:
     await desk.database.write(write)
 
 
-async def load_trusted(project: Project, user: UserRepository) -> Config:
-    """The configuration, with what came with the repository held to tightening."""
-    tracked = await user.is_tracked(".sf/config.toml")
-    config = load(project.global_config, project.config, project_file_is_tracked=tracked)
-    templates.check_all(project)
-    scripts = config.harness.gates
-    gates.require_runnable(project.root, (*scripts.post_task, *scripts.post_slice, *scripts.post_milestone))
-    return config
-
-
 @contextlib.asynccontextmanager
-async def _open_desk(project: Project, watch: Watcher) -> AsyncIterator[tuple[Desk, LiveConfig]]:
+async def open_desk(project: Project, watch: Watcher) -> AsyncIterator[tuple[Desk, LiveConfig]]:
+    """Everything that a running autopilot needs, and the configuration that it watches."""
+    identify(project)
     git = Git()
     user = await UserRepository.open(project.root, project.facade, git)
     config = await load_trusted(project, user)
+    require_gates(project, config)
     await _require_branch(user, config)
     tracked = await user.is_tracked(".sf/config.toml")
     live = LiveConfig(
@@ -208,7 +200,7 @@ async def _begin_session(desk: Desk) -> None:
 
 def _sandbox(project: Project, config: Config, key: str) -> Sandbox:
     profile = getattr(config.sandbox, key)
-    hidden = [project.dot, project.home / "config.toml", project.home / "repos"]
+    hidden = [project.dot, project.home]
     return sandbox.choose(profile, prefer=config.sandbox.prefer, hidden=[p for p in hidden if p.exists()])
 
 
@@ -256,10 +248,7 @@ def _hosted(config: Config, keys: _Keys, provider: str, model: str) -> HostedMod
 def _apply(desk: Desk, config: Config) -> None:
     """A reloaded configuration takes effect for what is dispatched from now on."""
     try:
-        scripts = config.harness.gates
-        gates.require_runnable(
-            desk.project.root, (*scripts.post_task, *scripts.post_slice, *scripts.post_milestone)
-        )
+        require_gates(desk.project, config)
     except InvalidConfig as error:
         desk.log.warning(
             "reloaded gates cannot be run, the old ones stay", problems="; ".join(error.problems)

@@ -11,8 +11,7 @@ from typing import Literal
 import msgspec
 
 from sf.app import templates
-from sf.config.load import load
-from sf.config.schema import Config
+from sf.app.trust import load_config
 from sf.domain.clock import SystemClock
 from sf.domain.queue import eligible, standing
 from sf.errors import InvalidConfig, SfError
@@ -60,17 +59,8 @@ def _guarded(name: str, check: Callable[[Project], Check], project: Project) -> 
         return Check(name, "fail", error.line() if isinstance(error, SfError) else str(error))
 
 
-def _load(project: Project) -> Config:
-    return load(project.global_config, project.config)
-
-
 def _configuration(project: Project) -> Check:
-    from sf.app.compose import load_trusted
-
-    async def check() -> None:
-        await load_trusted(project, await UserRepository.open(project.root, project.facade, Git()))
-
-    asyncio.run(check())
+    load_config(project)
     return Check("configuration", "pass", "valid")
 
 
@@ -84,7 +74,7 @@ def _workflows(project: Project) -> Check:
 def _gates(project: Project) -> Check:
     from sf.review import gates
 
-    scripts = _load(project).harness.gates
+    scripts = load_config(project).harness.gates
     configured = (*scripts.post_task, *scripts.post_slice, *scripts.post_milestone)
     problems = gates.problems(project.root, configured)
     if problems:
@@ -151,7 +141,7 @@ def _git(project: Project) -> Check:
 def _sandbox(project: Project) -> Check:
     from sf.policy import sandbox
 
-    settings = _load(project).sandbox
+    settings = load_config(project).sandbox
     chosen = sandbox.choose(settings.profile, prefer=settings.prefer)
     return Check("sandbox", "warn" if settings.profile == "off" else "pass", sandbox.describe(chosen))
 
@@ -159,7 +149,7 @@ def _sandbox(project: Project) -> Check:
 def _models(project: Project) -> Check:
     from sf.secrets import resolve
 
-    config = _load(project)
+    config = load_config(project)
     names = {
         model.partition(":")[0]
         for tier in (config.tiers.fast, config.tiers.standard, config.tiers.reasoning)

@@ -9,7 +9,8 @@ import msgspec
 
 from sf.app import templates
 from sf.app.detect import Stack, detect
-from sf.paths import Project, sf_home
+from sf.app.trust import require_own_folder
+from sf.paths import Project, identify, sf_home
 from sf.store.connection import transact
 from sf.workspaces.git import Git
 from sf.workspaces.repository import UserRepository
@@ -59,11 +60,13 @@ class Initialised(msgspec.Struct, frozen=True):
 
 def initialise(root: Path) -> Initialised:
     """Set a repository up. Files that exist are left as they are."""
-    project = Project(root=root, home=sf_home())
+    project = Project(root=root.resolve(), home=sf_home())
     files = asyncio.run(_tracked(project))
     stack = detect(root, files)
     wanted = _files(stack)
+    require_own_folder(project.dot, tracked=".sf" in files)
     written = [name for name, (content, mode) in wanted.items() if _write(project.dot / name, content, mode)]
+    identify(project)
     transact(project.database, lambda tx: None)
     return Initialised(root, stack, tuple(written))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from sf.config.load import load
+from sf.app.trust import load_config
 from sf.config.schema import Config
 from sf.domain.clock import SystemClock
 from sf.domain.facts import WorktreeMode
@@ -70,7 +70,7 @@ def submit(project: Project, kind: str, payload: dict[str, Any]) -> dict[str, An
         time.sleep(0.01)
     if lock.is_held(project.lock):
         raise Queued("the autopilot is busy; it applies this as soon as it can", hint="sf status")
-    config = load(project.global_config, project.config)
+    config = load_config(project)
     with lock.ProjectLock(project.lock, f"sf {kind}"):
         answer = _answer(project, intent_id)
         if answer is not None:

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from sf.app import intake, templates
-from sf.config.load import load
+from sf.app.trust import load_config
 from sf.errors import BadUsage, DetachedHead, EmptyRepository
 from sf.paths import Project
 from sf.workspaces.git import Git
@@ -48,7 +48,7 @@ def _metadata(workflow: str | None, issue: int | None) -> dict[str, Any]:
 
 
 def _common(project: Project, workflow: str | None) -> dict[str, Any]:
-    config = load(project.global_config, project.config)
+    config = load_config(project)
     chosen, content = templates.choose(project, workflow, config.harness.default_workflow)
     return {
         "workflow": chosen.name,

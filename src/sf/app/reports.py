@@ -236,12 +236,12 @@ class OutcomeLine(msgspec.Struct, frozen=True):
     cost_micro_usd: int
 
 
-def outcome(project: Project, most: int = 200) -> list[OutcomeLine]:
-    """Every unit with its evidence and commit, in the order of the plan."""
+def outcome(project: Project, *, since: int = 0, most: int = 200) -> list[OutcomeLine]:
+    """Open units and those that ended since an instant, with evidence and commit, in plan order."""
     tx = open_reader(project.database)
     now = SystemClock().now()
-    found = sorted(units.listed(tx, archived=True, most=most), key=_plan_order)
-    return [_outcome(tx, unit, now) for unit in found]
+    found = units.recent(tx, since=since, most=most)
+    return [_outcome(tx, unit, now) for unit in sorted(found, key=_plan_order)]
 
 
 def _plan_order(unit: Unit) -> tuple[tuple[str, int], ...]:

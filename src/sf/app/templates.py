@@ -59,6 +59,11 @@ def choose(project: Project, explicit: str | None, default: str) -> tuple[Workfl
     return parse(content, str(files[name])), content
 
 
+def read(file: Path) -> Workflow:
+    """Parse a template file. Raises InvalidWorkflow."""
+    return parse(file.read_text(encoding="utf-8"), str(file))
+
+
 def check_all(project: Project) -> list[Workflow]:
     """Parse every template. Raises InvalidWorkflow at the first that is wrong."""
-    return [parse(file.read_text(encoding="utf-8"), str(file)) for file in available(project).values()]
+    return [read(file) for file in available(project).values()]

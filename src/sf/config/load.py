@@ -49,6 +49,8 @@ def load(global_file: Path, project_file: Path, *, project_file_is_tracked: bool
     if project_file_is_tracked:
         _refuse_loosening(layers[0], layers[1], str(project_file))
     merged = _merged(layers[0], layers[1])
+    if project_file_is_tracked:
+        _keep_gates(layers[0], merged)
     problems = check.Problems(str(project_file))
     config = check.section(merged, Config, problems) or Config()
     late = problems.found or _cross_checks(config, str(project_file))
@@ -94,6 +96,15 @@ def _cross_checks(config: Config, file: str) -> list[str]:
     return found
 
 
+def _keep_gates(base: dict[str, Any], merged: dict[str, Any]) -> None:
+    """A file that came with the repository may add gates to the user's own, never take one away."""
+    own = base.get("harness", {}).get("gates", {})
+    for level in ("post_task", "post_slice", "post_milestone"):
+        if own.get(level):
+            table = merged["harness"]["gates"]
+            table[level] = list(dict.fromkeys([*own[level], *table.get(level, [])]))
+
+
 def _refuse_loosening(base: dict[str, Any], project: dict[str, Any], file: str) -> None:
     found = []
     if project.get("providers"):
@@ -102,6 +113,9 @@ def _refuse_loosening(base: dict[str, Any], project: dict[str, Any], file: str) 
         found.append(f"{file}: harness.hooks: a file that git tracks may not run commands on your machine")
     if project.get("harness", {}).get("log"):
         found.append(f"{file}: harness.log: a file that git tracks may not choose where sf writes")
+    named = [model for tier in project.get("tiers", {}).values() for model in tier.get("models", ())]
+    if any(str(model).startswith("script:") for model in named):
+        found.append(f"{file}: tiers: a file that git tracks may not play a script in a model's place")
     if "prefer" in project.get("sandbox", {}):
         found.append(f"{file}: sandbox.prefer: a file that git tracks may not choose the kind of sandbox")
     if project.get("sandbox", {}).get("readable"):

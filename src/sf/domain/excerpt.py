@@ -24,6 +24,11 @@ def gate_output(text: str) -> str:
     return head_and_tail(text, 8192, "... [truncated] ...")
 
 
+def printable(text: str) -> str:
+    """The text with control characters as spaces: for titles, which end up in commit messages."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
 def one_line(text: str, limit: int = 120) -> str:
     """The text on one line, cut with an ellipsis."""
     flat = " ".join(text.split())

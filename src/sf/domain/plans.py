@@ -13,6 +13,7 @@ from sf.domain.ids import UnitType
 from sf.errors import InvalidPlan
 
 _SECTIONS = ("Goal", "Approach", "Deliverables", "Verification", "Notes")
+_WILD = frozenset("*?[")
 _REQUIRED_FIELDS = ("unit_id", "created_at", "written_by", "plan_version")
 
 
@@ -121,6 +122,8 @@ def _graph_problems(edges: Mapping[str, Sequence[str]], noun: str, key: str, cou
         problems.append(f"{noun} titles must differ from each other")
     if any(not title.strip() for title in edges):
         problems.append(f"a {noun} has no title")
+    if any(not title.isprintable() or len(title) > 200 for title in edges):
+        problems.append(f"{noun} titles must be one line of at most 200 printable characters")
     for title, needs in edges.items():
         problems += [f"{noun} {title!r}: {key} names unknown {need!r}" for need in needs if need not in edges]
     cycle = find_cycle(edges)
@@ -151,9 +154,12 @@ def _widening(plan: Plan, inherited: Plan) -> list[str]:
 
 
 def _within(area: str, allowed: Sequence[str]) -> bool:
+    """Whether an area lies inside one of the allowed ones; where globs make that unclear, it does not."""
     for limit in allowed:
+        if limit in ("**", "**/*") or area == limit:
+            return True
         stem = limit.removesuffix("/**").removesuffix("/")
-        if limit in ("**", "**/*") or area in (limit, stem) or area.startswith(stem + "/"):
+        if not _WILD.intersection(stem) and (area == stem or area.startswith(stem + "/")):
             return True
     return False
 

@@ -42,9 +42,9 @@ WAY_OUT: dict[HoldKind, str] = {
     HoldKind.UAT: 'sf uat-approve {id}   or   sf uat-reject {id} "reason"',
     HoldKind.ESCALATED: 'sf reassess-resolve {id} "your answer"',
     HoldKind.BLOCKED: 'sf reassess-resolve {id} "your answer"',
-    HoldKind.MERGE_CONFLICT: "sf merge-resolve {id}",
+    HoldKind.MERGE_CONFLICT: "resolve the markers in its worktree (sf why {id}), then sf merge-resolve {id}",
     HoldKind.NO_EVIDENCE: "add a gate to [harness.gates], then sf merge-resolve {id}",
-    HoldKind.CHECKOUT_DIRTY: "commit or stash your changes; sf looks again by itself",
+    HoldKind.CHECKOUT_DIRTY: "commit or stash your changes, then sf auto (a running one looks by itself)",
     HoldKind.CRASH_LOOP: "sf force-clear {blocker}",
     HoldKind.RUN_LIMIT: "sf force-clear {blocker}",
 }

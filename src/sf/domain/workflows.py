@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import tomllib
 
@@ -42,6 +43,7 @@ def fingerprint(content: str) -> str:
     return hashlib.sha256(content.encode()).hexdigest()
 
 
+@functools.lru_cache(maxsize=64)
 def parse(content: str, source: str) -> Workflow:
     """Read a template; `source` names it in errors. Raises InvalidWorkflow with every problem."""
     try:
@@ -79,6 +81,8 @@ def _problems(workflow: Workflow) -> list[str]:
             found.append(f"{key} = true but phases has no {phase}")
     if Phase.UAT in phases and not workflow.require_uat:
         found.append("phases has uat but require_uat is not true")
+    if Phase.MERGE in phases and not workflow.needs_evidence:
+        found.append("needs_evidence = false is only for workflows that do not merge")
     if min(workflow.max_retries, workflow.max_reassess, workflow.max_fix_attempts) < 0:
         found.append("limits must not be negative")
     return found

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -49,6 +51,7 @@ class Agent:
         self.feedback_read = ""
         self._turn = 0
         self._trace_id = lease.run_id
+        self._scratch: Path | None = None
 
     async def converse(
         self,
@@ -130,6 +133,17 @@ class Agent:
 
     # --- parts ---
 
+    def scratch(self) -> Path:
+        """The run's own temporary folder, kept from one command to the next."""
+        if self._scratch is None:
+            self._scratch = Path(tempfile.mkdtemp(prefix="sf-run-"))
+        return self._scratch
+
+    def close(self) -> None:
+        """Remove what the run kept outside its worktree."""
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
     def _watch(self, call: ToolCall, answer: Answer, decision: Decision | None, started_at: int) -> None:
         refused = decision is not None and decision.verdict != "allow"
         shown = json.dumps(call.arguments) if call.arguments is not None else call.raw
@@ -185,7 +199,8 @@ class Agent:
             self.place.folder,
             reading,
             sandbox=desk.sandbox,
-            readable=[Path(path).expanduser() for path in desk.config.sandbox.readable],
+            readable=desk.readable(),
+            scratch=self.scratch(),
             environment=clean_env(desk.environment, {}),
             diff=lambda: self.place.worktree.diff(self.place.base),
             abort_grace=harness.tool_abort_grace,
@@ -207,11 +222,19 @@ class Agent:
         plan = self.unit.plan or {}
         if self.unit.type == "task":
             return tuple(plan.get("allowed_areas", ())), tuple(plan.get("forbidden_areas", ()))
-        plans = [child.plan or {} for child in units.children(self.desk.database.read, self.unit.id)]
-        allowed = [tuple(item.get("allowed_areas", ())) for item in plans]
-        if not allowed or not all(allowed):
-            return (), ()
-        return tuple(dict.fromkeys(area for group in allowed for area in group)), ()
+        plans = [task.plan or {} for task in self._tasks(self.unit)]
+        groups = [tuple(item.get("allowed_areas", ())) for item in plans]
+        named = dict.fromkeys(area for group in groups for area in group)
+        forbidden = dict.fromkeys(area for item in plans for area in item.get("forbidden_areas", ()))
+        allowed = tuple(named) if groups and all(groups) else ()
+        return allowed, tuple(area for area in forbidden if area not in named)
+
+    def _tasks(self, unit: Unit) -> list[Unit]:
+        """The tasks below a container."""
+        found = []
+        for child in units.children(self.desk.database.read, unit.id):
+            found += [child] if child.type == "task" else self._tasks(child)
+        return found
 
     def _pace(self) -> Pace:
         harness = self.desk.config.harness

@@ -7,6 +7,7 @@ import contextlib
 import time
 import traceback
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import msgspec
 
@@ -31,6 +32,7 @@ from sf.errors import (
 from sf.harness import artifacts, work
 from sf.harness.agent import Agent
 from sf.harness.desk import Desk
+from sf.harness.hooks import HookType
 from sf.harness.settle import Ending
 from sf.harness.workshop import Place
 
@@ -64,6 +66,8 @@ async def attempt(desk: Desk, unit: Unit, lease: Lease, job: Job) -> Finished:
         outcome = o.Failed("internal", f"{type(error).__name__}: {error}")
     tree = await _snapshot(desk, unit, lease, progress.place)
     await _after_run(desk, unit, lease, progress)
+    if progress.agent is not None:
+        progress.agent.close()
     _remember(desk, unit, outcome)
     desk.tracer.span(
         "run",
@@ -98,24 +102,31 @@ async def _carry_out(desk: Desk, unit: Unit, lease: Lease, job: Job, progress: _
     progress.place = place
     if place.created:
         desk.announce(events.WORKTREE_CREATE, unit.id, folder=str(place.folder))
-        await run_hook(desk, "after_create", unit, lease, place)
+        await run_hook(desk, "after_create", unit, lease, place.folder)
     work.ensure_plan_file(desk, unit)
     progress.hooks_ran = True
-    await run_hook(desk, "before_run", unit, lease, place)
+    await _run_in_place(desk, "before_run", unit, lease, place)
     progress.agent = Agent(desk, unit, lease, place)
     return await job(progress.agent)
 
 
-async def run_hook(desk: Desk, kind: str, unit: Unit, lease: Lease, place: Place) -> None:
-    """Run one of the workspace hooks in the worktree."""
+async def run_hook(desk: Desk, kind: HookType, unit: Unit, lease: Lease, folder: Path) -> None:
+    """Run one of the workspace hooks in a worktree."""
     payload = {"unit": unit_payload(unit), "run_id": lease.run_id, "phase": unit.phase.value}
     await desk.hooks.run(
-        kind,  # type: ignore[arg-type]
+        kind,
         payload,
-        cwd=place.folder,
+        cwd=folder,
         trace_id=lease.run_id,
-        variables=hook_variables(desk, unit, lease.run_id, str(place.folder)),
+        variables=hook_variables(desk, unit, lease.run_id, str(folder)),
     )
+
+
+async def _run_in_place(desk: Desk, kind: HookType, unit: Unit, lease: Lease, place: Place) -> None:
+    """A hook where an agent has been: the `.git` is made anew first, for the hook's own git to be safe."""
+    if desk.hooks.commands(kind):
+        await place.worktree.refresh_agent_git()
+        await run_hook(desk, kind, unit, lease, place.folder)
 
 
 def unit_payload(unit: Unit) -> dict[str, object]:
@@ -191,7 +202,7 @@ async def _after_run(desk: Desk, unit: Unit, lease: Lease, progress: _Progress) 
     if not progress.hooks_ran or progress.place is None:
         return
     with contextlib.suppress(HookFailed, HookTimeout):
-        await run_hook(desk, "after_run", unit, lease, progress.place)
+        await _run_in_place(desk, "after_run", unit, lease, progress.place)
 
 
 def _remember(desk: Desk, unit: Unit, outcome: o.AnyOutcome) -> None:

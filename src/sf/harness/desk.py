@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from sf.config.schema import Config
@@ -22,6 +23,15 @@ from sf.providers.catalog import Catalog
 from sf.store.database import Database
 
 Stop = Literal["pause", "cancel", "shutdown"]
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Something in the user's checkout that holds a merge back, and when to look again."""
+
+    paths: tuple[str, ...]
+    looked: int
+    look_again_at: int
 
 
 @dataclass
@@ -46,9 +56,14 @@ class Desk:
     """What commands in the sandbox see."""
     stops: dict[str, Stop] = field(default_factory=dict)
     """Runs that have been told to stop, by run id."""
-    in_the_way: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    obstacles: dict[str, Obstacle] = field(default_factory=dict)
     """What stood in the way of a merge in the user's checkout, by unit id."""
     pausing: Callable[[], bool] = lambda: False
+
+    def readable(self) -> list[Path]:
+        """What commands may read below hidden folders: sf's objects, for git in the worktree, and more."""
+        named = (Path(path).expanduser() for path in self.config.sandbox.readable)
+        return [self.workshop.owned.objects, *named]
 
     def announce(self, name: str, unit_id: str = "", **data: object) -> None:
         """Publish something that no transaction made true."""

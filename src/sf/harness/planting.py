@@ -75,7 +75,7 @@ def _plant_slices(
     ids = {entry.title: child_id(milestone.id, first + index) for index, entry in enumerate(entries)}
     before: list[str] = []
     for entry in _in_order(entries, lambda item: item.code_depends_on):
-        needs = [ids[title] for title in entry.code_depends_on]
+        needs = [ids[title] for title in dict.fromkeys(entry.code_depends_on)]
         if rules.mode == "milestone-per-worktree":
             # One worktree for all: slices follow each other.
             needs = list(dict.fromkeys([*needs, *before[-1:]]))
@@ -93,7 +93,7 @@ def _plant_tasks(
     first = units.count_children(tx, parent.id) + 1
     ids = {entry.title: child_id(parent.id, first + index) for index, entry in enumerate(entries)}
     for entry in _in_order(entries, lambda item: item.blocked_by):
-        needs = [ids[title] for title in entry.blocked_by]
+        needs = [ids[title] for title in dict.fromkeys(entry.blocked_by)]
         unit_id = ids[entry.title]
         plan = plan_of_entry(entry)
         _plant_child(tx, parent, unit_id, entry.title, entry.description, needs, workflow, rules, now, plan)
@@ -126,7 +126,7 @@ def _plant_child(
         made_under=parent.plan_version,
         priority=parent.priority,
         metadata=parent.metadata,
-        plan=plan if plan is not None and plan.deliverables else None,
+        plan=plan,
         parent_ready=parent.phase is Phase.EXECUTE,
         lane_open=units.lane_owner(tx, parent.id) is None,
         run_allowance=rules.base.max_runs,

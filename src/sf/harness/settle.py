@@ -18,6 +18,9 @@ from sf.harness.rules import Rules
 from sf.store import ledger, records, runs, sessions, units
 from sf.store.tx import Tx
 
+_UNREAD = (o.Failed, o.Interrupted, o.Waiting, o.Crashed, o.Unconfigured, o.AskedHuman)
+"""Outcomes after which what the run was told must be told again."""
+
 
 class Ending(msgspec.Struct, frozen=True):
     """What a run leaves behind besides its outcome."""
@@ -31,14 +34,18 @@ def settle(tx: Tx, lease: Lease, outcome: o.AnyOutcome, ending: Ending, rules: R
     """End the run and move its unit. Raises LeaseLost, writing nothing, when the claim has ended."""
     units.require_lease(tx, lease)
     unit = units.get(tx, lease.unit_id)
-    if unit.status is Status.CANCELED:
+    # What has landed has landed, even if it was called off while the branch moved.
+    called_off = unit.status is Status.CANCELED and not (
+        unit.phase is Phase.MERGE and isinstance(outcome, o.Done)
+    )
+    if called_off:
         outcome = outcome if isinstance(outcome, o.CalledOff) else o.CalledOff("canceled_by_operator")
     _finish(tx, lease, outcome, ending, now)
-    if unit.status is Status.CANCELED:
+    if called_off:
         units.release_claim(tx, unit.id)
         lifecycle.closed(tx, unit, rules, now)
         return units.get(tx, unit.id)
-    if not isinstance(outcome, o.Failed | o.Interrupted | o.Waiting | o.Crashed | o.Unconfigured):
+    if not isinstance(outcome, _UNREAD):
         records.mark_read(tx, unit.id, ending.feedback_read, lease.run_id)
     workflow = sessions.pinned(tx, unit.workflow_hash)
     gate = outcome.gate if isinstance(outcome, o.GateFailed) else ""
@@ -51,7 +58,8 @@ def settle(tx: Tx, lease: Lease, outcome: o.AnyOutcome, ending: Ending, rules: R
     settled = lifecycle.apply(tx, unit, move, workflow, rules, now)
     if unit.type == "milestone" and move.feedback and move.steps and move.steps[-1].to is Phase.EXECUTE:
         planting.plant_fix(tx, settled, move.steps[-1].reason, move.feedback, workflow, rules, now)
-    return units.get(tx, unit.id)
+        return units.get(tx, unit.id)
+    return settled
 
 
 def _finish(tx: Tx, lease: Lease, outcome: o.AnyOutcome, ending: Ending, now: Instant) -> None:

@@ -20,6 +20,7 @@ class WorkSite:
         sandbox: Sandbox | None,
         readable: Sequence[Path],
         environment: Mapping[str, str],
+        scratch: Path,
         diff: Callable[[], Awaitable[str]],
         abort_grace: float,
         abort_kill: float,
@@ -29,6 +30,7 @@ class WorkSite:
         self._sandbox = sandbox
         self._readable = readable
         self._environment = environment
+        self._scratch = scratch
         self._diff = diff
         self._grace = abort_grace
         self._kill = abort_kill
@@ -42,6 +44,7 @@ class WorkSite:
             readable=[*self.reading, *self._readable],
             env=self._environment,
             timeout=timeout,
+            scratch=self._scratch,
             grace=self._grace,
             kill_after=self._kill,
         )

@@ -12,19 +12,19 @@ from sf.domain import plans
 from sf.domain.phases import Phase
 from sf.domain.plans import Plan
 from sf.domain.units import Unit
-from sf.errors import BadUsage, InvalidPlan, NoProduct, OutsideAreas
-from sf.harness import artifacts
+from sf.errors import BadUsage, InvalidPlan, NoProduct
+from sf.harness import artifacts, judging
 from sf.harness.agent import Agent, is_test_file, must_submit, nothing_missing
 from sf.harness.desk import Desk
 from sf.harness.turn import Ended
-from sf.policy import areas
 from sf.routing import route
 from sf.store import ledger, records, sessions
 from sf.tools.submissions import MilestonePlan, Reassessment, SlicePlan, Submit, TaskPlan
 from sf.tools.toolbox import for_phase
-from sf.workspaces.changes import FileChange
 
 Work = Callable[[Agent], Awaitable[o.AnyOutcome]]
+
+_AFTER_PLAN = frozenset({Phase.EXECUTE, Phase.TDD, Phase.VERIFY, Phase.REVIEW})
 
 _PLAN_FORMS: dict[str, type[Any]] = {"milestone": MilestonePlan, "slice": SlicePlan, "task": TaskPlan}
 
@@ -50,7 +50,10 @@ async def plan(agent: Agent) -> o.AnyOutcome:
     if ended.how != "submitted":
         return _common(ended, "")
     accepted = plans.narrowed(ended.submission.plan(), inherited)
-    write_plan(desk, unit, accepted, route(desk.config, Phase.PLAN).model)
+    try:
+        write_plan(desk, unit, accepted, route(desk.config, Phase.PLAN).model)
+    except InvalidPlan as error:
+        raise NoProduct(error.message) from error
     return o.Planned(accepted)
 
 
@@ -68,8 +71,9 @@ def write_plan(desk: Desk, unit: Unit, accepted: Plan, written_by: str) -> None:
 
 
 def ensure_plan_file(desk: Desk, unit: Unit) -> None:
-    """A task that came with its plan gets its plan.md before its first run."""
-    if unit.plan and not artifacts.read(desk.project, unit.id, artifacts.PLAN):
+    """A task that came with its plan gets its plan.md before anything is done by it."""
+    planned = bool(unit.plan and unit.plan.get("deliverables")) and unit.phase in _AFTER_PLAN
+    if planned and not artifacts.read(desk.project, unit.id, artifacts.PLAN):
         try:
             write_plan(desk, unit, msgspec.convert(unit.plan, Plan), f"plan of {unit.parent_id}")
         except InvalidPlan as error:
@@ -81,8 +85,12 @@ async def write_code(agent: Agent) -> o.AnyOutcome:
     unit = agent.unit
     start = await agent.place.worktree.snapshot()
     missing = _missing_tests(agent) if unit.phase is Phase.TDD else _missing_change(agent, start)
-    ended = await agent.converse(unit.phase.value, for_phase(unit.phase), missing)
-    await _refuse_outside_areas(agent, start)
+    try:
+        ended = await agent.converse(unit.phase.value, for_phase(unit.phase), missing)
+    finally:
+        taken_back = await judging.take_back(agent)
+    if taken_back:
+        raise judging.refused(taken_back)
     if ended.how in ("complete", "turns_spent"):
         left = await missing(ended.text)
         if left:
@@ -100,17 +108,9 @@ def _missing_change(agent: Agent, start: str) -> Callable[[str], Awaitable[str]]
         changes = await agent.place.worktree.changes(since)
         if not changes:
             return "no file of the worktree has changed."
-        if agent.unit.merge_parent:
-            return await _conflict_left(agent)
-        return ""
+        return await judging.conflict_left(agent)
 
     return missing
-
-
-async def _conflict_left(agent: Agent) -> str:
-    diff = await agent.place.worktree.diff(str(agent.unit.merge_parent))
-    marked = any(line.startswith(("+<<<<<<< ", "+>>>>>>> ")) for line in diff.splitlines())
-    return "conflict markers (<<<<<<<, >>>>>>>) are still in the files." if marked else ""
 
 
 def _missing_tests(agent: Agent) -> Callable[[str], Awaitable[str]]:
@@ -119,32 +119,6 @@ def _missing_tests(agent: Agent) -> Callable[[str], Awaitable[str]]:
         return "" if any(is_test_file(change.path) for change in changes) else "no test file was written."
 
     return missing
-
-
-async def _refuse_outside_areas(agent: Agent, start: str) -> None:
-    """Judge everything that this run changed; what the plan does not allow is taken back and named."""
-    worktree = agent.place.worktree
-    changed = await worktree.changes(start)
-    allowed, forbidden = agent.areas()
-    if agent.unit.merge_parent:
-        allowed = ()  # resolving a conflict may touch whatever the other side changed
-    found = areas.violations(
-        [_as_change(change) for change in changed],
-        allowed=allowed,
-        forbidden=forbidden,
-        protected=areas.PROTECTED,
-    )
-    if not found:
-        return
-    await worktree.restore_paths([item.path for item in found], start)
-    named = "; ".join(f"{item.path}: {item.reason}" for item in found)
-    raise OutsideAreas(f"changes outside the plan's areas were taken back: {named}")
-
-
-def _as_change(change: FileChange) -> areas.Change:
-    return areas.Change(
-        path=change.path, status=change.status, old_mode=change.old_mode, new_mode=change.new_mode
-    )
 
 
 async def _record_claim(agent: Agent, text: str) -> None:

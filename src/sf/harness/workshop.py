@@ -10,7 +10,7 @@ from sf.domain.clock import Clock
 from sf.domain.facts import WorktreeMode
 from sf.domain.ids import branch_name, folder_name
 from sf.domain.units import Unit
-from sf.errors import WorkspaceFailed
+from sf.errors import WorkMissing, WorkspaceFailed
 from sf.harness import artifacts
 from sf.paths import Project
 from sf.store import sessions, units
@@ -84,6 +84,11 @@ class Workshop:
         """The owner's worktree, made from the integration head when it has none yet."""
         branch = owner.branch or branch_name(owner.id, owner.title)
         base = owner.base_commit or await self.integration_head()
+        if owner.base_commit is not None and await self.owned.ref(f"refs/heads/{branch}") is None:
+            raise WorkMissing(
+                f"the branch {branch} of {owner.id} is not in {self.project.repository}",
+                hint="was the project copied, or sf's home moved? bring it back, or sf abandon the unit",
+            )
         worktree, created = await Worktree.ensure(self.owned, self.folder(owner), branch, base)
         if owner.base_commit is None:
             await self._database.write(
@@ -96,7 +101,19 @@ class Workshop:
                     now=self._clock.now(),
                 )
             )
+        if created and owner.merge_parent:
+            await self._forget_merge(owner)
         return worktree, created
+
+    async def _forget_merge(self, owner: Unit) -> None:
+        """The folder no longer holds what was merged into it; its commit must not become a parent."""
+        now = self._clock.now()
+        await self._database.write(lambda tx: units.set_merge_parent(tx, owner.id, None, now))
+
+    async def undo_changes(self, owner: Unit, worktree: Worktree) -> None:
+        """Bring the folder back to its branch; a merge laid out in it is gone with the rest."""
+        await worktree.reset(await worktree.head())
+        await self._forget_merge(owner)
 
     async def place(self, unit: Unit) -> Place:
         """The place for a run of this unit."""
@@ -106,6 +123,9 @@ class Workshop:
         if unit.type == "milestone" and self._mode == "branch-per-slice":
             # It only reads here: what it sees is the integration branch as it is now.
             await worktree.reset(await self.integration_head())
+        if owner.id != unit.id and owner.merge_parent:
+            # A re-planned task must not start on a half-resolved conflict; the merge will find it again.
+            await self.undo_changes(owner, worktree)
         base = unit.base_commit or (await worktree.head() if owner.id != unit.id else None)
         if unit.base_commit is None and owner.id != unit.id:
             tip = str(base)

@@ -8,7 +8,7 @@ import sys
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 _LIMIT = 2048
@@ -25,6 +25,7 @@ class Log:
         self._max_files = max_files
         self._stderr = stderr
         self._lock = threading.Lock()
+        self._file: BinaryIO | None = None
         self.sink_failures = 0
 
     def info(self, message: str, **fields: Any) -> None:
@@ -55,13 +56,21 @@ class Log:
         if self._path is None:
             return
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            if self._path.exists() and self._path.stat().st_size + len(line.encode()) > self._max_size:
+            file = self._file if self._file is not None else self._open(self._path)
+            data = line.encode()
+            if file.tell() + len(data) > self._max_size and file.tell():
+                file.close()
                 self._rotate(self._path)
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(line)
+                file = self._open(self._path)
+            file.write(data)
         except OSError:
             self.sink_failures += 1
+
+    def _open(self, path: Path) -> BinaryIO:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("ab", buffering=0)
+        self._file.seek(0, os.SEEK_END)
+        return self._file
 
     def _rotate(self, path: Path) -> None:
         for number in range(self._max_files - 1, 0, -1):

@@ -129,7 +129,17 @@ def put_back(hidden: tuple[Path, ...], search_path: str, readable: tuple[Path, .
         # A link below a hidden folder is gone with it, so both its name and its target come back.
         if path.exists():
             found |= {name for name in (path, path.resolve()) if _below(name, hidden)}
-    return tuple(sorted(path for path in found if found.isdisjoint(path.parents)))
+    return tuple(sorted(path for path in found if not _comes_along(path, found, hidden)))
+
+
+def _comes_along(path: Path, found: set[Path], hidden: tuple[Path, ...]) -> bool:
+    """Whether a folder above is put back too, with no hidden one in between."""
+    for above in path.parents:
+        if above in found:
+            return True
+        if above in hidden:
+            return False
+    return False
 
 
 def _toolchain(entry: Path, hidden: Sequence[Path]) -> list[Path]:

@@ -23,6 +23,7 @@ from sf.policy.sandbox import clean_env
 from sf.store import ledger, records, sessions, units
 from sf.store.records import GateRecord
 from sf.store.tx import Tx
+from sf.workspaces.worktree import Worktree
 
 _TIMEOUT = 300.0
 _KILL_AFTER = 10.0
@@ -55,21 +56,36 @@ def require_runnable(root: Path, scripts: Sequence[str]) -> None:
 async def verify(agent: Agent) -> o.AnyOutcome:
     """Run the unit's gates on its worktree as it is now."""
     tree = await agent.place.worktree.snapshot()
-    return await prove(agent, agent.desk.rules.gates(agent.unit), tree, agent.place.folder)
+    return await prove(agent, agent.desk.rules.gates(agent.unit), tree, agent.place.worktree, clean=False)
 
 
-async def prove(agent: Agent, scripts: Sequence[str], tree: str, folder: Path) -> o.AnyOutcome:
-    """Run gates in order on a tree laid out in a folder; stop at the first that refuses it."""
+async def prove(
+    agent: Agent, scripts: Sequence[str], tree: str, worktree: Worktree, *, clean: bool
+) -> o.AnyOutcome:
+    """Run gates in order on a tree laid out in a worktree; stop at the first that refuses it.
+
+    Gates run code that an agent wrote: what they change in the folder is undone before the next one.
+    """
     require_runnable(agent.desk.project.root, scripts)
     for script in scripts:
-        record, outcome = await _run(agent, script, tree, folder)
+        record, outcome = await _run(agent, script, tree, worktree.folder, clean=clean)
         await _keep(agent, record)
+        if await worktree.snapshot() != tree:
+            agent.desk.log.warning(
+                "gate changed the tree, undone",
+                unit_id=agent.unit.id,
+                unit_type=agent.unit.type,
+                gate=record.gate,
+            )
+            await worktree.checkout_tree(tree)
         if outcome is not None:
             return outcome
     return o.Done("gates passed: " + ", ".join(gate_name(script) for script in scripts))
 
 
-async def _run(agent: Agent, script: str, tree: str, folder: Path) -> tuple[GateRecord, o.GateFailed | None]:
+async def _run(
+    agent: Agent, script: str, tree: str, folder: Path, *, clean: bool
+) -> tuple[GateRecord, o.GateFailed | None]:
     desk, unit = agent.desk, agent.unit
     name = gate_name(script)
     retry = ledger.count(desk.database.read, unit, Counter("gate", name))
@@ -79,7 +95,7 @@ async def _run(agent: Agent, script: str, tree: str, folder: Path) -> tuple[Gate
     done = await desk.gate_sandbox.run(
         [str(path)],
         workspace=folder,
-        readable=[path.parent, *(Path(item).expanduser() for item in desk.config.sandbox.readable)],
+        readable=[path.parent, *desk.readable()],
         env=clean_env(
             desk.environment,
             {
@@ -102,6 +118,7 @@ async def _run(agent: Agent, script: str, tree: str, folder: Path) -> tuple[Gate
         retry=retry,
         max_retries=limit,
         tree=tree,
+        clean=clean,
         output=done.output,
         duration_ms=done.duration_ms,
     )

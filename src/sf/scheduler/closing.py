@@ -10,25 +10,21 @@ from sf.harness import artifacts
 from sf.harness.attempt import hook_variables, run_hook
 from sf.harness.desk import Desk
 from sf.harness.results import Told, unit_result
-from sf.harness.workshop import Place
-from sf.store import units
 
 
 async def close(desk: Desk, unit: Unit) -> None:
     """Wind a terminal unit up. Raises HookFailed when a PostUnit hook refuses: the session must stop.
 
-    The mark comes last, so a crash repeats the hooks rather than skipping them.
+    The caller marks it afterwards, so a crash repeats the hooks rather than skipping them.
     """
     try:
         await _put_away(desk, unit)
     except SfError as error:
         desk.log.warning("worktree kept", unit_id=unit.id, unit_type=unit.type, error=error.line())
-    now = desk.clock.now()
     try:
         await _post_unit(desk, unit)
     finally:
-        artifacts.archive(desk.project, unit.id, now)
-        await desk.database.write(lambda tx: units.wound_up(tx, unit.id, now))
+        artifacts.archive(desk.project, unit.id, desk.clock.now())
 
 
 async def _put_away(desk: Desk, unit: Unit) -> None:
@@ -38,15 +34,16 @@ async def _put_away(desk: Desk, unit: Unit) -> None:
     if owner.id != unit.id:
         if not unit.succeeded and unit.base_commit and not owner.terminal and owner.base_commit:
             worktree, _ = await workshop.open(owner)
-            await worktree.reset(await worktree.head())
+            await workshop.undo_changes(owner, worktree)
         return
     if unit.base_commit is None or not workshop.folder(unit).exists():
         return
     worktree, _ = await workshop.open(unit)
-    place = Place(worktree, workshop.folder(unit), str(unit.base_commit), False)
+    folder = workshop.folder(unit)
     lease = Lease(unit.id, f"closing-{unit.attempt}", unit.attempt, "")
     try:
-        await run_hook(desk, "before_remove", unit, lease, place)
+        await worktree.refresh_agent_git()
+        await run_hook(desk, "before_remove", unit, lease, folder)
     except (HookFailed, HookTimeout) as error:
         desk.log.warning("hook failed", unit_id=unit.id, unit_type=unit.type, error=error.line())
     head = await workshop.integration_head()
@@ -54,7 +51,7 @@ async def _put_away(desk: Desk, unit: Unit) -> None:
     parked = await worktree.remove(landed_in=head)
     if parked:
         desk.log.info("unmerged work parked", unit_id=unit.id, unit_type=unit.type, ref=parked)
-    desk.announce(events.WORKTREE_DELETE, unit.id, folder=str(place.folder), parked=parked)
+    desk.announce(events.WORKTREE_DELETE, unit.id, folder=str(folder), parked=parked)
 
 
 async def _keep_unmerged(desk: Desk, unit: Unit, head: str) -> None:

@@ -10,8 +10,7 @@ import msgspec
 
 from sf.domain import decide
 from sf.domain.clock import Instant
-from sf.domain.excerpt import one_line
-from sf.domain.phases import Phase
+from sf.domain.excerpt import one_line, printable
 from sf.domain.units import HoldKind, Status, Unit
 from sf.domain.workflows import Workflow, parse
 from sf.errors import BadUsage, SfError, UnknownBlocker, WrongState
@@ -70,8 +69,8 @@ def _applied(tx: Tx, row: sqlite3.Row, rules: Rules, now: Instant) -> Answer:
 def _plan(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
     workflow = parse(payload["content"], f"workflow {payload['workflow']}")
     session_id = sessions.ensure(tx, now, payload["branch"])
-    goal = str(payload["goal"]).strip()
-    title = one_line(goal.splitlines()[0], 100)
+    goal = str(payload["goal"]).replace("\0", "").strip()
+    title = one_line(printable(goal.splitlines()[0]), 100)
     unit_id = planting.plant_goal(
         tx,
         rules,
@@ -133,10 +132,18 @@ def _resume(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answ
 
 def _abandon(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
     unit = units.get(tx, payload["unit_id"])
-    if unit.terminal:
+    ending = _still_claimed(tx, unit)
+    if unit.terminal and not ending:
         raise WrongState(f"{unit.id} has ended already")
-    running = lifecycle.cancel(tx, unit, payload["reason"], rules, now)
-    return {"unit_id": unit.id, "running": running, "now": payload.get("now", False)}
+    if not unit.terminal:
+        ending += lifecycle.cancel(tx, unit, payload["reason"], rules, now)
+    return {"unit_id": unit.id, "running": ending, "now": payload.get("now", False)}
+
+
+def _still_claimed(tx: Tx, unit: Unit) -> list[str]:
+    """Units at or below this one that were called off before, but whose run has not ended yet."""
+    own = [unit.id] if unit.status is Status.CANCELED and unit.claim_holder else []
+    return own + [name for child in units.children(tx, unit.id) for name in _still_claimed(tx, child)]
 
 
 def _parked(tx: Tx, unit_id: str, *kinds: HoldKind) -> tuple[Unit, Workflow]:
@@ -150,7 +157,7 @@ def _parked(tx: Tx, unit_id: str, *kinds: HoldKind) -> tuple[Unit, Workflow]:
 
 def _reassess_resolve(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
     unit, workflow = _parked(tx, payload["unit_id"], HoldKind.ESCALATED, HoldKind.BLOCKED)
-    answer = f"The operator answered: {payload['answer']}"
+    answer = f"You asked: {unit.hold_detail}\nThe operator answered: {payload['answer']}"
     if unit.hold_kind is HoldKind.BLOCKED:
         _release(tx, unit, "reassess-resolve", now)
         records.give_feedback(tx, unit.id, answer, now)
@@ -228,8 +235,9 @@ def _force_dispatch(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant)
         raise WrongState(f"{unit.id} waits for you: {unit.hold_kind}", hint=f"sf why {unit.id}")
     if unit.open_children:
         raise WrongState(f"{unit.id} waits for {unit.open_children} open child(ren)")
-    if unit.phase is Phase.COMPLETE:
-        raise WrongState(f"{unit.id} is complete")
+    owner = units.lane_owner(tx, unit.parent_id) if unit.in_slice and unit.parent_id else None
+    if owner not in (None, unit.id):
+        raise WrongState(f"{owner} works in the worktree that {unit.id} needs", hint=f"sf why {owner}")
     waiting = [other.id for other in units.upstream(tx, unit.id) if not other.terminal]
     return {"unit_id": unit.id, "overrides": waiting}
 

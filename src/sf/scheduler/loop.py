@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from typing import Literal
@@ -42,6 +43,9 @@ class Result(msgspec.Struct, frozen=True):
     ending: Ending
     detail: str = ""
     held: tuple[str, ...] = ()
+    abandoned: tuple[str, ...] = ()
+    """Units that ended without success in this run of the loop."""
+    started_at: Instant = Instant(0)
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -76,6 +80,10 @@ class Loop:
         self._runs: dict[str, asyncio.Task[None]] = {}
         self._running: dict[str, tuple[Unit, Lease]] = {}
         self._settling: set[str] = set()
+        self._wound_up: set[str] = set()
+        self._marks: list[asyncio.Future[None]] = []
+        self._abandoned: list[str] = []
+        self._started_at = desk.clock.now()
         self._dispatched = 0
         self._paused = False
         self._stopping = False
@@ -108,6 +116,7 @@ class Loop:
             self._stop_runs("shutdown")
             await asyncio.gather(*self._runs.values())
             await self._close_units()
+            await asyncio.gather(*self._marks)
             return self._result()
         finally:
             (desk.project.runtime / DRIFT_FILE).unlink(missing_ok=True)
@@ -213,11 +222,18 @@ class Loop:
         dirty = set(await self._desk.workshop.user.dirty())
         tracked = set(await self._desk.workshop.user.tracked_files())
         for unit in waiting:
-            paths = self._desk.in_the_way.get(unit.id, ())
-            untracked = (path for path in paths if path not in tracked)
-            if dirty or any((self._desk.project.root / path).exists() for path in untracked):
-                continue
-            await self._let_go(unit, now)
+            if not dirty and not self._still_in_the_way(unit, tracked, now):
+                await self._let_go(unit, now)
+
+    def _still_in_the_way(self, unit: Unit, tracked: set[str], now: Instant) -> bool:
+        """Whether an untracked path still is, or it is too early to try what cannot be seen from here."""
+        obstacle = self._desk.obstacles.get(unit.id)
+        if obstacle is None:
+            return False
+        untracked = [path for path in obstacle.paths if path not in tracked]
+        if any((self._desk.project.root / path).exists() for path in untracked):
+            return True
+        return not obstacle.paths and now < obstacle.look_again_at
 
     async def _let_go(self, unit: Unit, now: Instant) -> None:
         def write(tx: Tx) -> None:
@@ -229,10 +245,19 @@ class Loop:
     async def _close_units(self) -> None:
         """Wind terminal units up one after the other; nothing is dispatched meanwhile."""
         for unit in units.to_wind_up(self._desk.database.read):
+            if unit.id in self._wound_up:
+                continue
+            self._wound_up.add(unit.id)
             try:
                 await closing.close(self._desk, unit)
             except HookFailed as error:
                 await self._fail(f"a PostUnit hook refused {unit.id}: {error.message}")
+            # Not awaited here: the mark shares the commit of whatever is written next.
+            self._marks.append(asyncio.ensure_future(self._mark(unit.id)))
+
+    async def _mark(self, unit_id: str) -> None:
+        now = self._desk.clock.now()
+        await self._desk.database.write(lambda tx: units.wound_up(tx, unit_id, now))
 
     async def _dispatch(self) -> None:
         for unit in self._candidates():
@@ -319,6 +344,8 @@ class Loop:
             self._desk.log.warning("run discarded", unit_id=unit.id, unit_type=unit.type, error=error.line())
         except SfError as error:
             await self._fail(f"{unit.id} could not be settled: {error.line()}")
+        except Exception as error:  # the boundary of a settlement: the run is ended as a fault of sf's own
+            await self._settle_fault(unit, lease, error)
         finally:
             self._runs.pop(lease.run_id, None)
             self._running.pop(lease.run_id, None)
@@ -331,6 +358,15 @@ class Loop:
         await self._desk.database.write(
             lambda tx: settle.settle(tx, lease, finished.outcome, finished.ending, rules, now)
         )
+
+    async def _settle_fault(self, unit: Unit, lease: Lease, error: Exception) -> None:
+        trace = "".join(traceback.format_exception(error))
+        self._desk.log.error("settlement failed", unit_id=unit.id, unit_type=unit.type, error=trace)
+        failed = o.Failed("internal", f"its outcome could not be recorded: {type(error).__name__}: {error}")
+        try:
+            await self._settle(lease, Finished(failed, settle.Ending()))
+        except Exception as again:  # nothing more can be written for this unit
+            await self._fail(f"{unit.id} could not be settled: {type(again).__name__}: {again}")
 
     def _stop_runs(self, how: Literal["pause", "shutdown"]) -> None:
         for run_id, task in self._runs.items():
@@ -354,24 +390,28 @@ class Loop:
 
     def _on_event(self, event: events.Event) -> None:
         if event.name == events.UNIT_CLOSED:
+            if event.data["verdict"] != "success":
+                self._abandoned.append(event.unit_id)
             self.wake()
 
     def _result(self) -> Result:
         held = tuple(unit.id for unit in units.held(self._desk.database.read))
+        ending, detail = self._ending(held)
+        return Result(ending, detail, held, tuple(self._abandoned), self._started_at)
+
+    def _ending(self, held: tuple[str, ...]) -> tuple[Ending, str]:
         if self._failure:
-            return Result("failed", self._failure, held)
+            return "failed", self._failure
         if self._paused:
-            return Result("paused", "paused by the operator", held)
+            return "paused", "paused by the operator"
         if self._stopping:
-            return Result("interrupted", "", held)
+            return "interrupted", ""
         if held:
-            return Result("waiting", "", held)
+            return "waiting", ""
         left = units.open_count(self._desk.database.read)
         if left and self._selection == Selection():
-            return Result(
-                "failed", f"{left} open unit(s) can neither run nor wait for anything: sf doctor", held
-            )
-        return Result("done")
+            return "failed", f"{left} open unit(s) can neither run nor wait for anything: sf doctor"
+        return "done", ""
 
 
 def _sweep(tx: Tx, holder: str, rules: Rules, now: Instant) -> None:

@@ -27,6 +27,7 @@ class GateRecord(msgspec.Struct, frozen=True):
     retry: int
     max_retries: int
     tree: str | None
+    clean: bool
     output: str
     duration_ms: int
 
@@ -61,6 +62,7 @@ def gate_result(tx: Tx, unit_id: str, run_id: str, record: GateRecord, now: Inst
         attempt=record.retry,
         max_retries=record.max_retries,
         tree=record.tree,
+        clean=int(record.clean),
         output=gate_output(record.output),
         duration_ms=record.duration_ms,
         now=now,
@@ -72,14 +74,20 @@ def gate_results(tx: Tx, unit_id: str) -> Sequence[sqlite3.Row]:
     return tx.all(_Q["gate_results_of"], unit=unit_id)
 
 
-def is_proven(tx: Tx, unit_id: str, tree: str, gates: Sequence[str]) -> bool:
-    """Whether each of these gates has passed on exactly this tree for this unit."""
-    row = tx.one(_Q["proven_tree"], unit=unit_id, tree=tree, gates=msgspec.json.encode(list(gates)).decode())
+def is_proven(tx: Tx, unit_id: str, tree: str, gates: Sequence[str], *, clean: bool) -> bool:
+    """Whether each of these gates has passed on exactly this tree, with `clean` in a fresh checkout of it."""
+    row = tx.one(
+        _Q["proven_tree"],
+        unit=unit_id,
+        tree=tree,
+        clean=int(clean),
+        gates=msgspec.json.encode(list(gates)).decode(),
+    )
     return bool(gates) and row is not None and int(row["n"]) == len(set(gates))
 
 
 def has_passed(tx: Tx, unit_id: str, tree: str) -> bool:
-    """Whether any gate at all has passed, and not only skipped itself, on this tree."""
+    """Whether any gate at all has passed, and not only skipped itself, in a fresh checkout of this tree."""
     row = tx.one(_Q["passed_on"], unit=unit_id, tree=tree)
     return row is not None and int(row["n"]) > 0
 

@@ -19,18 +19,20 @@ from sf.store import sql
 from sf.store.tx import Tx
 
 _Q = sql.load("units")
-_COLUMNS = tuple(field for field in Unit.__struct_fields__ if field not in ("status", "metadata", "plan"))
+_ONLY_IN_ROWS = ("phase_rank", "lane_owner", "wound_up_at")
 
 
 def _unit(row: sqlite3.Row) -> Unit:
-    values: dict[str, Any] = {name: row[name] for name in _COLUMNS}
-    values["status"] = Status(row["phase_status"])
-    values["phase"] = Phase(row["phase"])
-    values["hold_kind"] = HoldKind(row["hold_kind"]) if row["hold_kind"] else None
-    values["metadata"] = msgspec.json.decode(row["metadata"])
-    values["plan"] = msgspec.json.decode(row["plan"]) if row["plan"] else None
-    values["parent_ready"] = bool(row["parent_ready"])
-    values["lane_open"] = bool(row["lane_open"])
+    values: dict[str, Any] = dict(row)
+    for name in _ONLY_IN_ROWS:
+        del values[name]
+    values["status"] = Status(values.pop("phase_status"))
+    values["phase"] = Phase(values["phase"])
+    values["hold_kind"] = HoldKind(values["hold_kind"]) if values["hold_kind"] else None
+    values["metadata"] = msgspec.json.decode(values["metadata"])
+    values["plan"] = msgspec.json.decode(values["plan"]) if values["plan"] else None
+    values["parent_ready"] = bool(values["parent_ready"])
+    values["lane_open"] = bool(values["lane_open"])
     return Unit(**values)
 
 
@@ -328,6 +330,11 @@ def held(tx: Tx) -> list[Unit]:
 def listed(tx: Tx, *, archived: bool = False, most: int = 1000) -> list[Unit]:
     """Units for people, oldest first."""
     return [_unit(row) for row in tx.all(_Q["listed"], all=int(archived), most=most)]
+
+
+def recent(tx: Tx, *, since: int, most: int) -> list[Unit]:
+    """Open units and those that ended since an instant, the last changed first."""
+    return [_unit(row) for row in tx.all(_Q["recent"], since=since, most=most)]
 
 
 def tally(tx: Tx) -> dict[str, tuple[int, int]]:

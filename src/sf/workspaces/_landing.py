@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import shutil
 from pathlib import Path
 
 import msgspec
@@ -15,7 +14,7 @@ from sf.workspaces._journal import Desk, Journal
 from sf.workspaces._layout import Layout
 from sf.workspaces._refs import RefTransaction, read_ref, update_ref
 from sf.workspaces._transfer import transfer
-from sf.workspaces._user_checkout import changed_in_index, in_the_way, unfinished, worktrees_using
+from sf.workspaces._user_checkout import changed_in_index, copy_index, in_the_way, unfinished, worktrees_using
 from sf.workspaces.changes import between
 from sf.workspaces.git import Call, Git, Identity
 from sf.workspaces.refusals import BranchMoved, CheckoutBusy
@@ -116,7 +115,7 @@ class Landing:
         # The branch first: a commit made since is a moved branch, not a staged change.
         await self._check_branch(f"refs/heads/{journal.branch}", journal.old)
         if self._layout.index.exists():
-            shutil.copyfile(self._layout.index, self._desk.index)
+            copy_index(self._layout.index, self._desk.index)
         found = await changed_in_index(self._git, self._layout, self._facade, self._desk.index, journal.old)
         if found:
             raise CheckoutBusy(

@@ -34,12 +34,23 @@ def unfinished(layout: Layout) -> list[str]:
     return [name for name in _UNFINISHED if (layout.git_dir / name).exists()]
 
 
+def copy_index(index: Path, copy: Path) -> None:
+    """Copy an index with its time of writing.
+
+    git compares whole seconds, and looks into a file that has the index's own second or a later one; a copy
+    that looks newer than it is would hide a change of the same size made in that second.
+    """
+    shutil.copyfile(index, copy)
+    written = index.stat().st_mtime_ns
+    os.utime(copy, ns=(written, written))
+
+
 async def dirty_paths(git: Git, layout: Layout, facade: Path, state: Path, commit: str | None) -> list[str]:
     """Return tracked paths whose index or file differs from `commit` (None: no commit yet)."""
     with tempfile.TemporaryDirectory(dir=state, prefix="dirty-") as scratch:
         index = Path(scratch) / "index"
         if layout.index.exists():
-            shutil.copyfile(layout.index, index)
+            copy_index(layout.index, index)
         found = await changed_in_index(git, layout, facade, index, commit)
     return sorted(found)
 

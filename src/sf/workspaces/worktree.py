@@ -64,13 +64,16 @@ class Worktree:
         """Return the tree of everything in the folder that is not ignored; no ref moves."""
         return await self._snapshot().take()
 
-    async def commit(self, message: str) -> str | None:
-        """Commit the folder's content on the branch; None when it equals the tip's."""
+    async def commit(self, message: str, *, tree: str | None = None, also: Sequence[str] = ()) -> str | None:
+        """Commit the folder's content, or a tree taken before, on the branch; None when it equals the tip's.
+
+        `also` are further parents; with one, an equal tree is committed too.
+        """
         tip = await self.head()
-        tree = await self.snapshot()
-        if tree == await self._owned.tree_of(tip):
+        tree = tree or await self.snapshot()
+        if tree == await self._owned.tree_of(tip) and not also:
             return None
-        commit = await self._owned.commit_tree(tree, [tip], message)
+        commit = await self._owned.commit_tree(tree, [tip, *also], message)
         await self._owned.set_ref(self.ref, commit, tip)
         await self.refresh_agent_git()
         return commit

@@ -174,6 +174,7 @@ CREATE TABLE gate_results (
   attempt INTEGER NOT NULL,
   max_retries INTEGER NOT NULL,
   tree TEXT,
+  clean INTEGER NOT NULL DEFAULT 0,          -- ran in a fresh checkout: nothing but the tree was there
   output TEXT,
   duration_ms INTEGER NOT NULL,
   recorded_at INTEGER NOT NULL

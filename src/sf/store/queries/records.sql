@@ -18,20 +18,21 @@ SELECT id, text FROM feedback WHERE unit_id = :unit AND read_by_run IS NULL ORDE
 UPDATE feedback SET read_by_run = :run WHERE unit_id = :unit AND read_by_run IS NULL AND id <= :last
 
 -- name: gate_result
-INSERT INTO gate_results (id, unit_id, run_id, gate_name, passed, exit_code, attempt, max_retries, tree, output,
-  duration_ms, recorded_at)
-VALUES (:id, :unit, :run, :gate, :passed, :exit_code, :attempt, :max_retries, :tree, :output, :duration_ms, :now)
+INSERT INTO gate_results (id, unit_id, run_id, gate_name, passed, exit_code, attempt, max_retries, tree, clean,
+  output, duration_ms, recorded_at)
+VALUES (:id, :unit, :run, :gate, :passed, :exit_code, :attempt, :max_retries, :tree, :clean,
+  :output, :duration_ms, :now)
 
 -- name: gate_results_of
 SELECT * FROM gate_results WHERE unit_id = :unit ORDER BY id
 
 -- name: proven_tree
 SELECT COUNT(DISTINCT gate_name) AS n FROM gate_results
-WHERE unit_id = :unit AND tree = :tree AND passed = 1 AND exit_code = 0
+WHERE unit_id = :unit AND tree = :tree AND passed = 1 AND exit_code = 0 AND clean >= :clean
   AND gate_name IN (SELECT value FROM json_each(:gates))
 
 -- name: passed_on
-SELECT COUNT(*) AS n FROM gate_results WHERE unit_id = :unit AND tree = :tree AND exit_code = 0
+SELECT COUNT(*) AS n FROM gate_results WHERE unit_id = :unit AND tree = :tree AND exit_code = 0 AND clean = 1
 
 -- name: evidence
 INSERT INTO evidence (id, unit_id, run_id, kind, tree, commit_id, summary, recorded_at)

@@ -147,6 +147,9 @@ SELECT * FROM units WHERE hold_kind IS NOT NULL AND archived_at IS NULL ORDER BY
 -- name: listed
 SELECT * FROM units WHERE archived_at IS NULL OR :all ORDER BY created_at, id LIMIT :most
 
+-- name: recent
+SELECT * FROM units WHERE archived_at IS NULL OR archived_at >= :since ORDER BY updated_at DESC LIMIT :most
+
 -- name: tally
 SELECT type, SUM(phase = 'complete' AND verdict = 'success') AS done, COUNT(*) AS total
 FROM units WHERE archived_at IS NULL OR phase = 'complete' GROUP BY type

@@ -55,23 +55,19 @@ def drive(project: Project, speech: Speech, selection: Selection | None = None) 
         progress.close()
     speech.result = result
     show_outcome(project, speech, result)
-    return exit_code(project, result)
+    return exit_code(result)
 
 
-def exit_code(project: Project, result: Result) -> int:
-    """0 done, 1 failed or abandoned, 3 waiting for a person, 130 interrupted."""
-    from sf.app import reports
-
-    code = _EXIT[result.ending]
-    abandoned = any(line.result == "abandoned" for line in reports.outcome(project))
-    return 1 if code == 0 and abandoned else code
+def exit_code(result: Result) -> int:
+    """0 done, 1 failed or something was abandoned in this run, 3 waiting for a person, 130 interrupted."""
+    return 1 if result.ending == "done" and result.abandoned else _EXIT[result.ending]
 
 
 def show_outcome(project: Project, speech: Speech, result: Result) -> None:
     """The table of units, evidence, commits and cost, and what waits."""
     from sf.app import reports
 
-    lines = reports.outcome(project)
+    lines = reports.outcome(project, since=result.started_at)
     if lines:
         header = ["unit", "title", "result", "evidence", "commit", "runs", "tokens", "cost"]
         rows = [

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from sf.config.load import load
+from sf.app.trust import load_config
 from sf.paths import find_project
 from sf.surfaces.cli.speech import Speech
 
@@ -24,7 +24,7 @@ def config() -> None:
 def check(speech: Speech, as_json: bool) -> int:
     """Read both files and list every problem; exit code 2 when there is one."""
     project = find_project(Path.cwd())
-    load(project.global_config, project.config)
+    load_config(project)
     if not speech.answer({"valid": True}, as_json=as_json):
         speech.say("the configuration is valid")
     return 0
@@ -36,7 +36,7 @@ def check(speech: Speech, as_json: bool) -> int:
 def show(speech: Speech, as_json: bool) -> int:
     """Everything in force, defaults included. Secrets appear as the references they are."""
     project = find_project(Path.cwd())
-    values = msgspec.to_builtins(load(project.global_config, project.config))
+    values = msgspec.to_builtins(load_config(project))
     if not speech.answer(values, as_json=as_json):
         for line in _lines(values, ""):
             speech.say(line)

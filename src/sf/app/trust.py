@@ -1,0 +1,65 @@
+"""The one way to the configuration: what came with the repository is held to tightening, whoever asks."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from sf.app import templates
+from sf.config.load import load
+from sf.config.schema import Config
+from sf.domain.phases import Phase
+from sf.domain.workflows import Workflow
+from sf.errors import UnsafeConfig
+from sf.paths import Project
+from sf.review import gates
+from sf.workspaces.git import Git
+from sf.workspaces.repository import UserRepository
+
+
+def load_config(project: Project) -> Config:
+    """The configuration in force, for a command that has no loop of its own."""
+    return asyncio.run(_load(project))
+
+
+async def _load(project: Project) -> Config:
+    return await load_trusted(project, await UserRepository.open(project.root, project.facade, Git()))
+
+
+async def load_trusted(project: Project, user: UserRepository) -> Config:
+    """The configuration in force. Raises InvalidConfig or UnsafeConfig with every problem."""
+    tracked = set(await user.tracked_files())
+    require_own_folder(project.dot, ".sf" in tracked)
+    config = load(project.global_config, project.config, project_file_is_tracked=".sf/config.toml" in tracked)
+    for file in templates.available(project).values():
+        workflow = templates.read(file)
+        if f".sf/workflows/{file.name}" in tracked:
+            _refuse_lax(workflow, str(file))
+    return config
+
+
+def require_own_folder(dot: Path, tracked: bool) -> None:
+    """Raise UnsafeConfig unless `.sf` is a folder of this very project: a link or a submodule came along."""
+    if dot.is_symlink() or tracked or (dot / ".git").exists():
+        raise UnsafeConfig(
+            f"{dot} is a link, a submodule or a tracked entry of its own; sf's folder must be a plain one",
+            hint="remove it from the repository and run sf init",
+        )
+
+
+def _refuse_lax(workflow: Workflow, file: str) -> None:
+    """A template that came with the repository must review and prove whatever it merges."""
+    if not workflow.has(Phase.MERGE):
+        return
+    missing = [phase.value for phase in (Phase.VERIFY, Phase.REVIEW) if not workflow.has(phase)]
+    if missing:
+        raise UnsafeConfig(
+            f"{file} came with the repository and merges without {' and '.join(missing)}",
+            hint="add the phases, or stop tracking the file",
+        )
+
+
+def require_gates(project: Project, config: Config) -> None:
+    """Raise InvalidConfig when a configured gate could not be run."""
+    scripts = config.harness.gates
+    gates.require_runnable(project.root, (*scripts.post_task, *scripts.post_slice, *scripts.post_milestone))
