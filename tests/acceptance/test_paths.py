@@ -12,7 +12,7 @@ from sf.domain import events
 from sf.domain.phases import Phase
 from sf.domain.units import HoldKind, Status
 from sf.observe import trace
-from sf.scheduler.loop import Selection
+from sf.scheduler.admission import Selection
 from sf.store import ledger, records, runs, units
 from tests.support.stage import (
     COMPLETE,

@@ -15,12 +15,14 @@ import tomlkit
 from sf.app import intake, planning
 from sf.app.compose import autopilot
 from sf.app.initialise import initialise
+from sf.domain.clock import SystemClock
 from sf.domain.events import Event
 from sf.domain.units import Unit
 from sf.paths import Project
-from sf.scheduler.loop import Result, Selection
-from sf.store import units
-from sf.store.connection import open_reader
+from sf.scheduler.admission import Selection
+from sf.scheduler.loop import Result
+from sf.store import sessions, units
+from sf.store.connection import open_reader, transact
 from sf.store.tx import Tx
 
 COMPLETE = "Done.\n<turn_status>complete</turn_status>"
@@ -172,6 +174,10 @@ class Stage:
     def submit(self, kind: str, **payload: Any) -> dict[str, Any]:
         """Steer as a command would."""
         return intake.submit(self.project, kind, payload)
+
+    def queue(self, kind: str, **payload: Any) -> None:
+        """Write down what a command wants without waiting for the loop; for watchers inside it."""
+        transact(self.project.database, lambda tx: sessions.intend(tx, kind, payload, SystemClock().now()))
 
     @property
     def read(self) -> Tx:

@@ -29,7 +29,8 @@ from sf.policy import sandbox
 from sf.policy.sandbox import Sandbox
 from sf.providers.catalog import Catalog, load_playbook
 from sf.scheduler import conduct, doorbell, lock
-from sf.scheduler.loop import Loop, Result, Selection
+from sf.scheduler.admission import Selection
+from sf.scheduler.loop import Loop, Result
 from sf.scheduler.signposts import Signposts
 from sf.secrets import resolve
 from sf.store import sessions

@@ -158,7 +158,12 @@ async def _keep(agent: Agent, record: GateRecord) -> None:
                 events.GATE_RESULT,
                 now,
                 unit.id,
-                {"gate": record.gate, "passed": record.passed, "duration_ms": record.duration_ms},
+                {
+                    "gate": record.gate,
+                    "passed": record.passed,
+                    "duration_ms": record.duration_ms,
+                    "clean": record.clean,
+                },
             )
         )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import traceback
-from collections import Counter
 from collections.abc import Callable
 from typing import Literal
 
@@ -16,8 +15,6 @@ from sf.config.schema import Config
 from sf.domain import events
 from sf.domain import outcomes as o
 from sf.domain.clock import Instant
-from sf.domain.phases import FORWARD, Phase
-from sf.domain.queue import priority_key
 from sf.domain.runs import Lease
 from sf.domain.units import RECHECKED, Unit
 from sf.errors import HookFailed, HookTimeout, LeaseLost, SfError
@@ -27,7 +24,8 @@ from sf.harness.desk import Desk
 from sf.harness.results import unit_result
 from sf.harness.rules import Rules
 from sf.paths import DRIFT_FILE
-from sf.scheduler import claims, closing, intents, recovery
+from sf.scheduler import admission, claims, closing, intents, recovery
+from sf.scheduler.admission import Selection
 from sf.scheduler.conduct import Conduct
 from sf.store import blockers, sessions, units
 from sf.store.tx import Tx
@@ -46,14 +44,6 @@ class Result(msgspec.Struct, frozen=True):
     abandoned: tuple[str, ...] = ()
     """Units that ended without success in this run of the loop."""
     started_at: Instant = Instant(0)
-
-
-class Selection(msgspec.Struct, frozen=True):
-    """What the loop may dispatch: everything, or only some units, or only so many."""
-
-    only: frozenset[str] | None = None
-    most: int | None = None
-    force: str | None = None
 
 
 class Loop:
@@ -131,11 +121,11 @@ class Loop:
     def _waits_for_time(self) -> bool:
         """Whether something that may be dispatched is due later."""
         read, selection = self._desk.database.read, self._selection
-        if selection.most is not None and self._dispatched >= selection.most:
+        if selection.spent(self._dispatched):
             return False
         if selection.only is None:
             return units.next_due(read) is not None
-        return any(unit.due_at is not None and self._is_selected(unit) for unit in units.listed(read))
+        return any(unit.due_at is not None and selection.covers(unit) for unit in units.listed(read))
 
     async def _tick(self) -> None:
         self._wake.clear()
@@ -260,8 +250,11 @@ class Loop:
         await self._desk.database.write(lambda tx: units.wound_up(tx, unit_id, now))
 
     async def _dispatch(self) -> None:
-        for unit in self._candidates():
-            if self._selection.most is not None and self._dispatched >= self._selection.most:
+        running = [unit for unit, _ in self._running.values()]
+        caps = self._desk.config.harness.concurrency
+        read = self._desk.database.read
+        for unit in admission.admit(read, caps, running, self._selection, self._dispatched):
+            if self._selection.spent(self._dispatched):
                 return
             if not await self._may_dispatch(unit):
                 return
@@ -274,38 +267,6 @@ class Loop:
         )
         if lease is not None:
             self._start(units.get(self._desk.database.read, unit.id), lease)
-
-    def _candidates(self) -> list[Unit]:
-        room = self._room()
-        read = self._desk.database.read
-        found = units.ready(read, room)
-        if self._selection.force is not None:
-            found = [units.get(read, self._selection.force)] if not self._dispatched else []
-        if self._selection.only is not None:
-            found = [unit for unit in units.ready(read, dict.fromkeys(room, 1000)) if self._is_selected(unit)]
-        taken: Counter[Phase] = Counter()
-        chosen: list[Unit] = []
-        total = self._desk.config.harness.concurrency.max_agents - len(self._runs)
-        for unit in sorted(found, key=priority_key):
-            if len(chosen) < total and taken[unit.phase] < room.get(unit.phase, 0):
-                taken[unit.phase] += 1
-                chosen.append(unit)
-        return chosen
-
-    def _is_selected(self, unit: Unit) -> bool:
-        only = self._selection.only or frozenset()
-        slug = unit.id.split("/", 1)[1]
-        return any(
-            slug == name.split("/", 1)[1] or slug.startswith(name.split("/", 1)[1] + "/") for name in only
-        )
-
-    def _room(self) -> dict[Phase, int]:
-        """How many more units may enter each phase, under the phase's and the global cap."""
-        caps = self._desk.config.harness.concurrency
-        busy = Counter(unit.phase for unit, _ in self._running.values())
-        free = caps.max_agents - len(self._runs)
-        phases = (*FORWARD[:-1], Phase.REASSESS)
-        return {phase: max(0, min(free, caps.cap(phase) - busy[phase])) for phase in phases}
 
     async def _may_dispatch(self, unit: Unit) -> bool:
         """Ask the PreDispatch hooks; a refusal stops the session."""

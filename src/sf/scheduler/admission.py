@@ -1,0 +1,64 @@
+"""Which ready units may be dispatched now: the caps, the order, and what the caller asked for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+
+import msgspec
+
+from sf.config.schema import Concurrency
+from sf.domain.phases import FORWARD, Phase
+from sf.domain.queue import priority_key
+from sf.domain.units import Unit
+from sf.store import units
+from sf.store.tx import Tx
+
+_ENOUGH = 1000
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """What the loop may dispatch: everything, or only some units, or only so many, or one out of turn."""
+
+    only: frozenset[str] | None = None
+    most: int | None = None
+    force: str | None = None
+
+    def covers(self, unit: Unit) -> bool:
+        """Whether the unit is one of those asked for, or below one of them."""
+        if self.only is None:
+            return True
+        slug = unit.id.split("/", 1)[1] + "/"
+        return any(slug.startswith(name.split("/", 1)[1] + "/") for name in self.only)
+
+    def spent(self, dispatched: int) -> bool:
+        """Whether nothing more may be dispatched."""
+        return self.most is not None and dispatched >= self.most
+
+
+def room(caps: Concurrency, running: Collection[Unit]) -> dict[Phase, int]:
+    """How many more units may enter each phase, under the phase's and the global cap."""
+    busy = Counter(unit.phase for unit in running)
+    free = caps.max_agents - len(running)
+    phases = (*FORWARD[:-1], Phase.REASSESS)
+    return {phase: max(0, min(free, caps.cap(phase) - busy[phase])) for phase in phases}
+
+
+def admit(
+    tx: Tx, caps: Concurrency, running: Collection[Unit], selection: Selection, dispatched: int
+) -> list[Unit]:
+    """The units to dispatch now, most urgent first."""
+    free = room(caps, running)
+    if selection.force is not None:
+        found = [units.get(tx, selection.force)] if not dispatched else []
+    elif selection.only is not None:
+        found = [unit for unit in units.ready(tx, dict.fromkeys(free, _ENOUGH)) if selection.covers(unit)]
+    else:
+        found = units.ready(tx, free)
+    taken: Counter[Phase] = Counter()
+    admitted: list[Unit] = []
+    for unit in sorted(found, key=priority_key):
+        if len(admitted) + len(running) < caps.max_agents and taken[unit.phase] < free.get(unit.phase, 0):
+            taken[unit.phase] += 1
+            admitted.append(unit)
+    return admitted
