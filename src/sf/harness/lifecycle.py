@@ -40,7 +40,8 @@ def apply(
         replan=move.replan,
         now=now,
     )
-    blockers.resolve_unit(tx, unit.id, by, now)
+    if unit.hold_kind is not None:
+        blockers.resolve_unit(tx, unit.id, by, now)
     if move.hold is not None:
         hold(tx, units.get(tx, unit.id), move.hold, move.hold_detail, now)
     if move.reassess_reason == "gate_exhausted":

@@ -32,8 +32,7 @@ class Ending(msgspec.Struct, frozen=True):
 
 def settle(tx: Tx, lease: Lease, outcome: o.AnyOutcome, ending: Ending, rules: Rules, now: Instant) -> Unit:
     """End the run and move its unit. Raises LeaseLost, writing nothing, when the claim has ended."""
-    units.require_lease(tx, lease)
-    unit = units.get(tx, lease.unit_id)
+    unit = units.leased(tx, lease)
     # What has landed has landed, even if it was called off while the branch moved.
     called_off = unit.status is Status.CANCELED and not (
         unit.phase is Phase.MERGE and isinstance(outcome, o.Done)

@@ -17,6 +17,8 @@ from sf.domain.clock import rfc3339
 from sf.domain.ids import ulid
 
 SCHEMA_VERSION = 1
+_GATHER = 0.02
+_BATCH = 1000
 Operation = Literal["tool_call", "phase_transition", "model_request", "hook", "gate", "run"]
 
 
@@ -40,9 +42,10 @@ class Tracer:
         self._folder = folder
         self._today = today or (lambda: datetime.now().astimezone().strftime("%Y-%m-%d"))
         self._queue: queue.Queue[Span | None] = queue.Queue(buffer)
+        self._file: BinaryIO | None = None
+        self.write_failures = 0
         self._thread = threading.Thread(target=self._serve, name="sf-trace", daemon=True)
         self._thread.start()
-        self.write_failures = 0
 
     def emit(self, span: Span) -> None:
         """Hand a span over; blocks briefly rather than lose one."""
@@ -75,36 +78,44 @@ class Tracer:
         self._thread.join()
 
     def _serve(self) -> None:
-        while (span := self._queue.get()) is not None:
-            batch = [span]
-            stop = False
-            while not self._queue.empty() and len(batch) < 500:
-                following = self._queue.get()
-                if following is None:
-                    stop = True
-                    break
-                batch.append(following)
-            self._write(batch)
-            if stop:
-                return
+        stop = False
+        while not stop:
+            batch = [self._queue.get()]
+            # A short wait gathers what belongs together: one write instead of many, and a rested interpreter.
+            time.sleep(_GATHER)
+            while not self._queue.empty() and len(batch) < _BATCH:
+                batch.append(self._queue.get())
+            stop = None in batch
+            self._write([span for span in batch if span is not None])
+        if self._file is not None:
+            self._file.close()
+
+    def _write(self, batch: list[Span]) -> None:
+        try:
+            out = self._opened(self.current_file())
+            out.write(b"".join(msgspec.json.encode(span) + b"\n" for span in batch))
+        except OSError:
+            self.write_failures += len(batch)
+
+    def _opened(self, path: Path) -> BinaryIO:
+        """Today's file, kept open until midnight; a new one begins with its `_meta` line."""
+        if self._file is not None and self._file.name == str(path):
+            return self._file
+        if self._file is not None:
+            self._file.close()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        out: BinaryIO = path.open("ab+", buffering=0)
+        _end_torn_line(out)
+        if out.tell() == 0:
+            out.write(msgspec.json.encode(_meta()) + b"\n")
+            self._index()
+        self._file = out
+        return out
 
     def _index(self) -> None:
         """`_meta.json`: the schema version and the files there are."""
         files = sorted(file.name for file in self._folder.glob("trace-*.jsonl"))
         (self._folder / "_meta.json").write_bytes(msgspec.json.encode({**_meta(), "files": files}))
-
-    def _write(self, batch: list[Span]) -> None:
-        file = self.current_file()
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            with file.open("ab+") as out:
-                _end_torn_line(out)
-                if out.tell() == 0:
-                    out.write(msgspec.json.encode(_meta()) + b"\n")
-                    self._index()
-                out.write(b"".join(msgspec.json.encode(span) + b"\n" for span in batch))
-        except OSError:
-            self.write_failures += len(batch)
 
 
 def _end_torn_line(out: BinaryIO) -> None:

@@ -71,7 +71,7 @@ class Loop:
         self._running: dict[str, tuple[Unit, Lease]] = {}
         self._settling: set[str] = set()
         self._wound_up: set[str] = set()
-        self._marks: list[asyncio.Future[None]] = []
+        self._to_mark: list[str] = []
         self._abandoned: list[str] = []
         self._started_at = desk.clock.now()
         self._dispatched = 0
@@ -106,7 +106,7 @@ class Loop:
             self._stop_runs("shutdown")
             await asyncio.gather(*self._runs.values())
             await self._close_units()
-            await asyncio.gather(*self._marks)
+            await self._mark_wound_up()
             return self._result()
         finally:
             (desk.project.runtime / DRIFT_FILE).unlink(missing_ok=True)
@@ -136,6 +136,7 @@ class Loop:
         await self._close_units()
         if not (self._stopping or self._paused or self._failure):
             await self._dispatch()
+        await self._mark_wound_up()
         self._desk.announce(events.AUTO_LOOP, running=len(self._runs))
 
     async def _wait(self) -> None:
@@ -242,12 +243,17 @@ class Loop:
                 await closing.close(self._desk, unit)
             except HookFailed as error:
                 await self._fail(f"a PostUnit hook refused {unit.id}: {error.message}")
-            # Not awaited here: the mark shares the commit of whatever is written next.
-            self._marks.append(asyncio.ensure_future(self._mark(unit.id)))
+            self._to_mark.append(unit.id)
 
-    async def _mark(self, unit_id: str) -> None:
-        now = self._desk.clock.now()
-        await self._desk.database.write(lambda tx: units.wound_up(tx, unit_id, now))
+    async def _mark_wound_up(self) -> None:
+        if self._to_mark:
+            await self._desk.database.write(self._write_marks)
+            self._to_mark.clear()
+
+    def _write_marks(self, tx: Tx) -> None:
+        """In whatever transaction comes next: a mark needs no commit of its own."""
+        for unit_id in self._to_mark:
+            units.wound_up(tx, unit_id, self._desk.clock.now())
 
     async def _dispatch(self) -> None:
         running = [unit for unit, _ in self._running.values()]
@@ -262,9 +268,13 @@ class Loop:
 
     async def _claim(self, unit: Unit) -> None:
         now = self._desk.clock.now()
-        lease = await self._desk.database.write(
-            lambda tx: claims.take(tx, unit, holder=self._holder, host=self._host, now=now)
-        )
+
+        def write(tx: Tx) -> Lease | None:
+            self._write_marks(tx)
+            return claims.take(tx, unit, holder=self._holder, host=self._host, now=now)
+
+        lease = await self._desk.database.write(write)
+        self._to_mark.clear()
         if lease is not None:
             self._start(units.get(self._desk.database.read, unit.id), lease)
 
@@ -350,10 +360,8 @@ class Loop:
         self.wake()
 
     def _on_event(self, event: events.Event) -> None:
-        if event.name == events.UNIT_CLOSED:
-            if event.data["verdict"] != "success":
-                self._abandoned.append(event.unit_id)
-            self.wake()
+        if event.name == events.UNIT_CLOSED and event.data["verdict"] != "success":
+            self._abandoned.append(event.unit_id)
 
     def _result(self) -> Result:
         held = tuple(unit.id for unit in units.held(self._desk.database.read))

@@ -57,8 +57,8 @@ class Database:
         """Run `work` in a transaction; its value once the commit is on disk, its events published."""
         job = _Job(work, asyncio.get_running_loop())
         self._jobs.put(job)
-        # Shielded: a caller that is canceled must not leave half of its effects unannounced.
-        value: T = await asyncio.shield(job.future)
+        # A caller that is canceled only stops listening: the work is done and announced all the same.
+        value: T = await job.future
         return value
 
     def close(self) -> None:

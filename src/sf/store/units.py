@@ -140,6 +140,14 @@ def require_lease(tx: Tx, lease: Lease) -> None:
         raise LeaseLost(f"run {lease.run_id} no longer holds {lease.unit_id}")
 
 
+def leased(tx: Tx, lease: Lease) -> Unit:
+    """The unit that a lease is for. Raises LeaseLost unless the lease is its current one."""
+    unit = get(tx, lease.unit_id)
+    if (unit.attempt, unit.claim_holder) != (lease.attempt, lease.holder):
+        raise LeaseLost(f"run {lease.run_id} no longer holds {lease.unit_id}")
+    return unit
+
+
 def expired(tx: Tx, holder: str, now: Instant) -> list[Unit]:
     """Running units of other holders whose claim has ended."""
     return [_unit(row) for row in tx.all(_Q["expired"], holder=holder, now=now)]
