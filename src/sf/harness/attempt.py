@@ -54,6 +54,8 @@ async def attempt(desk: Desk, unit: Unit, lease: Lease, job: Job) -> Finished:
         async with _time_limit(desk, unit):
             outcome = await _carry_out(desk, unit, lease, job, progress)
     except asyncio.CancelledError:
+        # Handled here: what follows must be able to time out like any other work.
+        _current_task().uncancel()
         outcome = _stopped(desk, lease)
     except LeaseLost:
         raise
@@ -148,6 +150,12 @@ def hook_variables(desk: Desk, unit: Unit, run_id: str, workspace: str) -> dict[
         "SF_WORKSPACE": workspace,
         "SF_TRACE_FILE": str(desk.tracer.current_file()),
     }
+
+
+def _current_task() -> asyncio.Task[object]:
+    task = asyncio.current_task()
+    assert task is not None
+    return task
 
 
 def _limit(desk: Desk, unit: Unit) -> float:

@@ -187,9 +187,7 @@ class _Group:
 
     async def ended(self, seconds: float) -> bool:
         """Wait for the leader's exit, at most so long; say whether it has exited."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._exited.wait()
+        await _wait_for(self._exited, seconds)
         return self._exited.is_set()
 
     def terminate(self) -> None:
@@ -218,9 +216,7 @@ class _Group:
         """Kill what is left of the group, reap the leader and release every descriptor; never waits long."""
         try:
             if self._exited.is_set() and not self._eof.is_set():
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_LINGER):
-                        await self._eof.wait()
+                await _wait_for(self._eof, _LINGER)
         finally:
             self._signal(signal.SIGKILL)
             try:
@@ -239,6 +235,18 @@ class _Group:
         if self._process.stdout is not None:
             self._process.stdout.close()
         self.exit_code = self._process.poll()
+
+
+async def _wait_for(event: asyncio.Event, seconds: float) -> None:
+    """Wait for an event, at most so long.
+
+    Not with `asyncio.timeout`: before Python 3.11.3 it ends in a cancellation where a task is being canceled.
+    """
+    waiting = asyncio.ensure_future(event.wait())
+    try:
+        await asyncio.wait([waiting], timeout=seconds)
+    finally:
+        waiting.cancel()
 
 
 def _session_members(leader: int) -> list[int]:

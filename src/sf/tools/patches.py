@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 
 
 class BadPatch(ValueError):
@@ -102,7 +102,8 @@ def _hunk(lines: list[str], at: int) -> tuple[Hunk, int]:
     before: list[str] = []
     after: list[str] = []
     bare = False
-    while at < len(lines) and not _ends_hunk(lines, at):
+    promised = (int(match.group(2) or 1), int(match.group(3) or 1))
+    while at < len(lines) and not _ends_hunk(lines, at, whole=(len(before), len(after)) == promised):
         line = lines[at]
         if line.startswith("\\"):
             bare = lines[at - 1].startswith(("+", " "))
@@ -121,17 +122,22 @@ def _hunk(lines: list[str], at: int) -> tuple[Hunk, int]:
     return Hunk(int(match.group(1)), tuple(before), tuple(after), bare), at
 
 
-def _ends_hunk(lines: list[str], at: int) -> bool:
-    """A deleted line may look like a header (`--- a comment`); a real one is followed by +++ and a hunk."""
+def _ends_hunk(lines: list[str], at: int, *, whole: bool) -> bool:
+    """Whether a hunk ends here.
+
+    A deleted line may look like a file's header (`--- a comment`). A real one is followed by `+++` and a hunk,
+    and comes when the hunk is `whole`, or in git's own form: models miscount the lines of their hunks.
+    """
     if lines[at].startswith(("@@", "diff ")):
         return True
     following = lines[at + 1 : at + 3]
-    return (
+    looks_like_header = (
         lines[at].startswith("--- ")
         and len(following) == 2
         and following[0].startswith("+++ ")
         and following[1].startswith("@@")
     )
+    return looks_like_header and (whole or lines[at].startswith(("--- a/", "--- /dev/null")))
 
 
 def _name(header: str) -> str | None:
