@@ -240,7 +240,7 @@ class _Group:
 async def _wait_for(event: asyncio.Event, seconds: float) -> None:
     """Wait for an event, at most so long.
 
-    Not with `asyncio.timeout`: before Python 3.11.3 that ends in a cancellation if the task is being canceled.
+    Not with `asyncio.timeout`: before Python 3.11.3 it becomes a cancellation in a task being canceled.
     """
     waiting = asyncio.ensure_future(event.wait())
     try:
