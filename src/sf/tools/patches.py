@@ -125,8 +125,8 @@ def _hunk(lines: list[str], at: int) -> tuple[Hunk, int]:
 def _ends_hunk(lines: list[str], at: int, *, whole: bool) -> bool:
     """Whether a hunk ends here.
 
-    A deleted line may look like a file's header (`--- a comment`). A real one is followed by `+++` and a hunk,
-    and comes when the hunk is `whole`, or in git's own form: models miscount the lines of their hunks.
+    A deleted line may look like a file's header (`--- a comment`). A real one is followed by `+++` and a
+    hunk, and comes when the hunk is `whole`, or in git's own form: models miscount the lines of their hunks.
     """
     if lines[at].startswith(("@@", "diff ")):
         return True
