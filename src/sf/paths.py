@@ -74,7 +74,7 @@ class Project(msgspec.Struct, frozen=True):
     def key(self) -> str:
         """A name for this project under the user's sf home; it stays when the folder is moved."""
         known = _read_identity(self)
-        return known[0] if known else _key_of(self.root)
+        return known[0] if known else _named_by_path(self.root)
 
     @property
     def repository(self) -> Path:
@@ -83,8 +83,8 @@ class Project(msgspec.Struct, frozen=True):
 
     @property
     def facade(self) -> Path:
-        """Where the façade for the user's repository is kept."""
-        return self.home / "repos" / f"{self.key}.user"
+        """Where the façade for the user's repository is kept: named by the folder, not by what is in it."""
+        return self.home / "repos" / f"{_named_by_path(self.root)}.user"
 
     @property
     def worktrees(self) -> Path:
@@ -105,7 +105,7 @@ class Project(msgspec.Struct, frozen=True):
         return Path(configured).expanduser() if configured else self.dot / "log" / "sf.log"
 
 
-def _key_of(root: Path) -> str:
+def _named_by_path(root: Path) -> str:
     return f"{folder_name(root.name)}-{hashlib.sha256(str(root).encode()).hexdigest()[:8]}"
 
 
@@ -119,12 +119,16 @@ def _read_identity(project: Project) -> tuple[str, str] | None:
 
 
 def identify(project: Project) -> None:
-    """Give the project its lasting name. A moved folder keeps it; a copy beside the original gets its own."""
+    """Give the project its lasting name, made by chance so that nothing old is ever taken for its own.
+
+    A moved folder keeps it; a copy beside the original gets a new one.
+    """
     known = _read_identity(project)
     if known and known[1] == str(project.root):
         return
     moved = known is not None and not (Path(known[1]) / ".sf" / _IDENTITY).exists()
-    key = known[0] if known and moved else _key_of(project.root)
+    fresh_name = f"{folder_name(project.root.name)}-{os.urandom(6).hex()}"
+    key = known[0] if known and moved else fresh_name
     fresh = project.dot / f".{_IDENTITY}.new"
     fresh.write_text(f"{key}\n{project.root}\n", encoding="utf-8")
     fresh.replace(project.dot / _IDENTITY)

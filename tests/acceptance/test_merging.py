@@ -82,14 +82,13 @@ def test_a_conflict_is_laid_out_in_the_worktree_and_resolved_by_the_slice(stage:
 
 
 def test_a_conflict_that_is_not_resolved_waits_for_a_person(stage: Stage) -> None:
-    marked = "<<<<<<< x\nfrom A\n=======\nfrom B\n>>>>>>> y\n"
-    _conflicting(stage, marked)
+    _conflicting(stage, "never written\n")
     stage.configure(stage.project.config.read_text().replace("[harness]", "[harness]\nmax_attempts = 1", 1))
     stage.script(
         plan_scene({"title": "A", "tasks": [task("TA")]}, {"title": "B", "tasks": [task("TB")]}),
         scene("execute", write("notes.txt", "from A\n"), say(), unit="TA"),
         scene("execute", write("notes.txt", "from B\n"), say(), unit="TB"),
-        scene("execute", write("notes.txt", marked), say(), say(), say()),
+        scene("execute", write("elsewhere.txt"), say(), say(), say()),
         scene("tdd", write("tests/a.txt"), say(), unit="TA"),
         scene("tdd", write("tests/b.txt"), say(), unit="TB"),
         scene(

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
 from sf.app.intake import rules_of
-from sf.app.trust import load_trusted, require_gates
+from sf.app.trust import load_trusted, require_gates, require_own_folder
 from sf.config.load import load
 from sf.config.reload import LiveConfig
 from sf.config.schema import Config
@@ -52,6 +52,7 @@ async def autopilot(
     project: Project, watch: Watcher = lambda event: None, selection: Selection | None = None
 ) -> Result:
     """Run the loop in this process until it is done, waits for someone, or is stopped."""
+    require_own_folder(project.dot)
     with lock.ProjectLock(
         project.lock, "autopilot", on_takeover=lambda stale: _log_takeover(project, stale)
     ) as held:
@@ -115,10 +116,10 @@ async def _record_end(desk: Desk, result: Result) -> None:
 @contextlib.asynccontextmanager
 async def open_desk(project: Project, watch: Watcher) -> AsyncIterator[tuple[Desk, LiveConfig]]:
     """Everything that a running autopilot needs, and the configuration that it watches."""
-    identify(project)
     git = Git()
     user = await UserRepository.open(project.root, project.facade, git)
     config = await load_trusted(project, user)
+    identify(project)
     require_gates(project, config)
     await _require_branch(user, config)
     tracked = await user.is_tracked(".sf/config.toml")

@@ -64,7 +64,7 @@ def initialise(root: Path) -> Initialised:
     files = asyncio.run(_tracked(project))
     stack = detect(root, files)
     wanted = _files(stack)
-    require_own_folder(project.dot, tracked=".sf" in files)
+    require_own_folder(project.dot, files)
     written = [name for name, (content, mode) in wanted.items() if _write(project.dot / name, content, mode)]
     identify(project)
     transact(project.database, lambda tx: None)

@@ -59,6 +59,7 @@ def rules_of(config: Config, mode: WorktreeMode | None = None) -> Rules:
 
 def submit(project: Project, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
     """Have an intent applied and return its answer. Raises what refused it."""
+    config = load_config(project)
     now = SystemClock().now()
     intent_id = transact(project.database, lambda tx: sessions.intend(tx, kind, payload, now))
     doorbell.ring(project.runtime)
@@ -70,7 +71,6 @@ def submit(project: Project, kind: str, payload: dict[str, Any]) -> dict[str, An
         time.sleep(0.01)
     if lock.is_held(project.lock):
         raise Queued("the autopilot is busy; it applies this as soon as it can", hint="sf status")
-    config = load_config(project)
     with lock.ProjectLock(project.lock, f"sf {kind}"):
         answer = _answer(project, intent_id)
         if answer is not None:

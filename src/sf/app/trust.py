@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from sf.app import templates
@@ -15,6 +17,9 @@ from sf.paths import Project
 from sf.review import gates
 from sf.workspaces.git import Git
 from sf.workspaces.repository import UserRepository
+
+_FILES = (".sf/.gitignore", ".sf/config.toml", ".sf/plan.md")
+_FOLDERS = (".sf/workflows/", ".sf/gates/", ".sf/hooks/", ".sf/playbooks/")
 
 
 def load_config(project: Project) -> Config:
@@ -29,7 +34,7 @@ async def _load(project: Project) -> Config:
 async def load_trusted(project: Project, user: UserRepository) -> Config:
     """The configuration in force. Raises InvalidConfig or UnsafeConfig with every problem."""
     tracked = set(await user.tracked_files())
-    require_own_folder(project.dot, ".sf" in tracked)
+    require_own_folder(project.dot, tracked)
     config = load(project.global_config, project.config, project_file_is_tracked=".sf/config.toml" in tracked)
     for file in templates.available(project).values():
         workflow = templates.read(file)
@@ -38,13 +43,36 @@ async def load_trusted(project: Project, user: UserRepository) -> Config:
     return config
 
 
-def require_own_folder(dot: Path, tracked: bool) -> None:
-    """Raise UnsafeConfig unless `.sf` is a folder of this very project: a link or a submodule came along."""
-    if dot.is_symlink() or tracked or (dot / ".git").exists():
+def require_own_folder(dot: Path, tracked: Collection[str] = ()) -> None:
+    """Raise UnsafeConfig unless `.sf` is this project's own: no link in it, no state that came along."""
+    foreign = [
+        name for name in tracked if name == ".sf" or (name.startswith(".sf/") and not _may_come_along(name))
+    ]
+    links = [str(path) for path in _links(dot)]
+    if foreign or links or (dot / ".git").exists():
         raise UnsafeConfig(
-            f"{dot} is a link, a submodule or a tracked entry of its own; sf's folder must be a plain one",
-            hint="remove it from the repository and run sf init",
+            f"{dot} holds what is not sf's own: {', '.join([*foreign, *links][:5]) or 'a repository'}",
+            hint="remove it (from the repository too) and run sf init",
         )
+
+
+def _may_come_along(name: str) -> bool:
+    return name in _FILES or name.startswith(_FOLDERS)
+
+
+def _links(dot: Path) -> Iterator[Path]:
+    """Symbolic links at and below `.sf`, but for those of sf's own; the archive is never opened again."""
+    if dot.is_symlink():
+        yield dot
+        return
+    for here, folders, files in os.walk(dot, followlinks=False):
+        folders[:] = [
+            name for name in folders if Path(here, name) != dot / "archive" or Path(here, name).is_symlink()
+        ]
+        for name in (*folders, *files):
+            path = Path(here, name)
+            if path.is_symlink() and not (name == "workspace" and path.parent.parent == dot / "active"):
+                yield path
 
 
 def _refuse_lax(workflow: Workflow, file: str) -> None:

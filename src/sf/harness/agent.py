@@ -40,6 +40,23 @@ _DIFF_LIMIT = 24_000
 _TEST_FILE = re.compile(r"(^|/)(tests?|spec|__tests__)/|(^|/)test_|_test\.|\.test\.|\.spec\.|Tests?\.\w+$")
 
 
+class Areas(msgspec.Struct, frozen=True):
+    """Where a task may write, and where it may not."""
+
+    allowed: tuple[str, ...]
+    forbidden: tuple[str, ...]
+
+    @classmethod
+    def of(cls, task: Unit) -> Areas:
+        """The areas of a task's plan."""
+        plan = task.plan or {}
+        return cls(tuple(plan.get("allowed_areas", ())), tuple(plan.get("forbidden_areas", ())))
+
+
+def _joined(sets: list[Areas]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(area for each in sets for area in each.allowed))
+
+
 class Agent:
     """The agent of one run. Review uses it too, once for each of its passes."""
 
@@ -194,7 +211,7 @@ class Agent:
         desk = self.desk
         harness = desk.config.harness
         reading = (desk.project.active(self.unit.id),)
-        allowed, forbidden = self.areas()
+        own = self.area_sets()[0] if self.unit.type == "task" else Areas((), ())
         site = WorkSite(
             self.place.folder,
             reading,
@@ -211,23 +228,21 @@ class Agent:
             phase=self.unit.phase,
             root=self.place.folder,
             reading=reading,
-            allowed_areas=allowed,
-            forbidden_areas=forbidden,
+            allowed_areas=own.allowed,
+            forbidden_areas=own.forbidden,
             sandboxed=desk.sandbox is not None,
         )
         return Caller(toolbox, site, circumstances, harness.tool_timeout, self._watch)
 
-    def areas(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The areas that bind this unit: its plan's, or what its children's plans allowed together."""
-        plan = self.unit.plan or {}
+    def area_sets(self) -> list[Areas]:
+        """The areas that bind this unit: its own plan's, or those of each task that its present plan kept.
+
+        What a container's own run changes must be lawful for at least one of its tasks.
+        """
         if self.unit.type == "task":
-            return tuple(plan.get("allowed_areas", ())), tuple(plan.get("forbidden_areas", ()))
-        plans = [task.plan or {} for task in self._tasks(self.unit)]
-        groups = [tuple(item.get("allowed_areas", ())) for item in plans]
-        named = dict.fromkeys(area for group in groups for area in group)
-        forbidden = dict.fromkeys(area for item in plans for area in item.get("forbidden_areas", ()))
-        allowed = tuple(named) if groups and all(groups) else ()
-        return allowed, tuple(area for area in forbidden if area not in named)
+            return [Areas.of(self.unit)]
+        kept = [task for task in self._tasks(self.unit) if task.succeeded or not task.terminal]
+        return [Areas.of(task) for task in kept] or [Areas((), ())]
 
     def _tasks(self, unit: Unit) -> list[Unit]:
         """The tasks below a container."""
@@ -261,7 +276,7 @@ class Agent:
         read = desk.database.read
         text, self.feedback_read = records.unread_feedback(read, unit.id)
         tries = _tries(desk, unit)
-        allowed, forbidden = self.areas()
+        sets = self.area_sets()
         return {
             "unit_id": unit.id,
             "unit_type": unit.type,
@@ -275,8 +290,8 @@ class Agent:
             "research": _inherited(desk, unit, artifacts.RESEARCH),
             "plan": artifacts.read(desk.project, unit.id, artifacts.PLAN),
             "gates": [Path(name).name for name in desk.rules.gates(unit)],
-            "allowed_areas": allowed,
-            "forbidden_areas": forbidden,
+            "allowed_areas": _joined(sets) if all(each.allowed for each in sets) else (),
+            "forbidden_areas": sets[0].forbidden if len(sets) == 1 else (),
             "folder": str(desk.project.active(unit.id)),
         }
 

@@ -68,11 +68,11 @@ class HookRunner:
         trace_id: str,
         variables: Mapping[str, str],
     ) -> None:
-        allowed = float(self.hooks.timeouts.get(kind, DEFAULT_TIMEOUTS[kind]))
+        allowed = self.timeout(kind)
         started_at = time.time_ns() // 1_000_000
         try:
             done = await process.run(
-                self._argv(command),
+                self.argv(command),
                 cwd=cwd,
                 env={**self._environment, **variables},
                 stdin=msgspec.json.encode(payload) + b"\n",
@@ -105,7 +105,11 @@ class HookRunner:
         if done.exit_code != 0:
             raise HookFailed(f"{kind} hook {command!r} exited with {done.exit_code}: {output[:300]}")
 
-    def _argv(self, command: str) -> list[str]:
+    def timeout(self, kind: HookType) -> float:
+        """How long a hook may take."""
+        return float(self.hooks.timeouts.get(kind, DEFAULT_TIMEOUTS[kind]))
+
+    def argv(self, command: str) -> list[str]:
         """The command's words; a relative script is looked for in the project, since hooks run elsewhere."""
         words = shlex.split(command)
         if words and "/" in words[0] and not words[0].startswith("/"):

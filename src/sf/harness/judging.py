@@ -1,7 +1,7 @@
 """Judging results: whatever a unit changed is held against its plan's areas before it can be committed.
 
-A run is judged when it ends, however it ends, and again from the unit's whole base, so that what a failed or
-killed run left behind is judged too. What lands is judged once more, as the diff that would land.
+A run is judged when it ends, however it ends, and from the unit's base, so that what a failed or killed run
+left behind is judged too. What is committed and what lands is judged once more, as the diff that it is.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ def refused(found: Sequence[Violation]) -> OutsideAreas:
     return OutsideAreas(f"changes outside the plan's areas were taken back: {_named(found)}")
 
 
-async def require_lawful(agent: Agent, base: str, tree: str) -> None:
-    """Raise OutsideAreas when the diff that is about to be committed or landed breaks the plan.
+async def require_lawful(agent: Agent, base: str, tree: str, *, by_areas: bool) -> None:
+    """Raise OutsideAreas when the diff that is about to be committed or landed is not lawful.
 
-    The offending paths are first brought back in the worktree, so that the next try can pass.
+    A task's commit is judged by its areas. What lands was judged so, commit by commit; there only what is
+    never allowed counts. The offending paths are first brought back, so that the next try can pass.
     """
     changes = await agent.desk.workshop.owned.diff_stat(base, tree)
-    found = _judge(agent, changes, resolving=False)
+    found = _judge(agent, changes, by_areas=by_areas)
     if found:
         await agent.place.worktree.restore_paths([item.path for item in found], base)
         raise refused(found)
@@ -45,39 +46,34 @@ async def require_lawful(agent: Agent, base: str, tree: str) -> None:
 
 async def _in_worktree(agent: Agent) -> tuple[list[Violation], str]:
     """What breaks the plan in the worktree, and the commit to which it must return."""
-    origins = await _origins(agent)
-    worktree = agent.place.worktree
-    changes = await worktree.changes(origins[0])
-    for origin in origins[1:]:
-        also = {change.path for change in await worktree.changes(origin)}
+    worktree, unit = agent.place.worktree, agent.unit
+    origin = agent.place.base if unit.type == "task" else await worktree.head()
+    changes = await worktree.changes(origin)
+    if unit.merge_parent:
+        # What was merged in is not the unit's own; only what differs from both sides is judged.
+        also = {change.path for change in await worktree.changes(unit.merge_parent)}
         changes = [change for change in changes if change.path in also]
-    return _judge(agent, changes, resolving=agent.unit.merge_parent is not None), origins[-1]
+        origin = unit.merge_parent
+    return _judge(agent, changes, by_areas=unit.merge_parent is None), origin
 
 
-async def _origins(agent: Agent) -> list[str]:
-    """The commits that the worktree's content may rightly come from; only what differs from all is judged."""
-    unit, workshop = agent.unit, agent.desk.workshop
-    if unit.in_slice:
-        return [agent.place.base]
-    tip = await agent.place.worktree.head()
-    shared = await workshop.owned.merge_base(tip, await workshop.integration_head())
-    return [shared or agent.place.base, *([unit.merge_parent] if unit.merge_parent else [])]
+def _judge(agent: Agent, changes: Sequence[FileChange], *, by_areas: bool) -> list[Violation]:
+    """What is lawful for none of the unit's area sets; without `by_areas`, only what is never allowed."""
+    listed = [
+        areas.Change(path=item.path, status=item.status, old_mode=item.old_mode, new_mode=item.new_mode)
+        for item in changes
+    ]
+    verdicts = [
+        areas.violations(listed, allowed=each.allowed, forbidden=each.forbidden, protected=areas.PROTECTED)
+        for each in agent.area_sets()
+    ]
+    if not by_areas:
+        verdicts = [[item for item in found if item.rule not in _BY_AREAS] for found in verdicts]
+    unlawful = set.intersection(*({item.path for item in found} for found in verdicts))
+    return [item for item in verdicts[0] if item.path in unlawful]
 
 
-def _judge(agent: Agent, changes: Sequence[FileChange], *, resolving: bool) -> list[Violation]:
-    """`resolving` a conflict may touch whatever the other side changed, but nothing protected."""
-    allowed, forbidden = agent.areas()
-    return areas.violations(
-        [
-            areas.Change(
-                path=change.path, status=change.status, old_mode=change.old_mode, new_mode=change.new_mode
-            )
-            for change in changes
-        ],
-        allowed=() if resolving else allowed,
-        forbidden=forbidden,
-        protected=areas.PROTECTED,
-    )
+_BY_AREAS = ("outside", "forbidden")
 
 
 def _named(found: Sequence[Violation]) -> str:
@@ -85,9 +81,13 @@ def _named(found: Sequence[Violation]) -> str:
 
 
 async def conflict_left(agent: Agent) -> str:
-    """What says that a conflict laid out in the worktree is not resolved; empty when it is."""
-    if agent.unit.merge_parent is None:
+    """What says that a conflict laid out in the worktree is not resolved; empty when it is.
+
+    Only the markers of this very merge count: files may rightly contain others.
+    """
+    merged_in = agent.unit.merge_parent
+    if merged_in is None:
         return ""
-    diff = await agent.place.worktree.diff(agent.unit.merge_parent)
-    marked = any(line.startswith(("+<<<<<<< ", "+>>>>>>> ")) for line in diff.splitlines())
+    diff = await agent.place.worktree.diff(merged_in)
+    marked = any(line.startswith(f"+<<<<<<< {merged_in}") for line in diff.splitlines())
     return "conflict markers (<<<<<<<, >>>>>>>) are still in the files." if marked else ""

@@ -76,7 +76,7 @@ def _plant_slices(
     before: list[str] = []
     for entry in _in_order(entries, lambda item: item.code_depends_on):
         needs = [ids[title] for title in dict.fromkeys(entry.code_depends_on)]
-        if rules.mode == "milestone-per-worktree":
+        if milestone.metadata.get("worktree_mode", rules.mode) == "milestone-per-worktree":
             # One worktree for all: slices follow each other.
             needs = list(dict.fromkeys([*needs, *before[-1:]]))
         before.append(ids[entry.title])

@@ -52,7 +52,7 @@ class Rules(msgspec.Struct, frozen=True):
         """The surroundings of a unit."""
         plan = unit.plan or {}
         return Facts(
-            mode=self.mode,
+            mode=unit.metadata.get("worktree_mode", self.mode),
             has_children=unit.type != "task" and units.count_children(tx, unit.id) > 0,
             plan_complete=bool(plan.get("deliverables")) and bool(plan.get("verification")),
             planned_above=unit.parent_id is not None,

@@ -83,8 +83,7 @@ def ensure_plan_file(desk: Desk, unit: Unit) -> None:
 async def write_code(agent: Agent) -> o.AnyOutcome:
     """Execute and tdd: let the agent change the tree, then judge the result and not the request."""
     unit = agent.unit
-    start = await agent.place.worktree.snapshot()
-    missing = _missing_tests(agent) if unit.phase is Phase.TDD else _missing_change(agent, start)
+    missing = _missing_tests(agent) if unit.phase is Phase.TDD else _missing_change(agent)
     try:
         ended = await agent.converse(unit.phase.value, for_phase(unit.phase), missing)
     finally:
@@ -100,12 +99,12 @@ async def write_code(agent: Agent) -> o.AnyOutcome:
     return _common(ended, "")
 
 
-def _missing_change(agent: Agent, start: str) -> Callable[[str], Awaitable[str]]:
-    """A task must have changed something in all; a container that came back, in this very run."""
-    since = start if agent.unit.type != "task" else agent.place.base
+def _missing_change(agent: Agent) -> Callable[[str], Awaitable[str]]:
+    """A task must have changed something in all; a container that came back, something not yet committed."""
 
     async def missing(text: str) -> str:
-        changes = await agent.place.worktree.changes(since)
+        tip = await agent.place.worktree.head()
+        changes = await agent.place.worktree.changes(agent.place.base if agent.unit.type == "task" else tip)
         if not changes:
             return "no file of the worktree has changed."
         return await judging.conflict_left(agent)

@@ -9,15 +9,16 @@ import msgspec
 from sf.domain.clock import Clock
 from sf.domain.facts import WorktreeMode
 from sf.domain.ids import branch_name, folder_name
+from sf.domain.phases import WRITING
 from sf.domain.units import Unit
-from sf.errors import WorkMissing, WorkspaceFailed
+from sf.errors import WorkMissing
 from sf.harness import artifacts
 from sf.paths import Project
 from sf.store import sessions, units
 from sf.store.database import Database
 from sf.workspaces.owned import OwnedRepository
 from sf.workspaces.repository import UserRepository
-from sf.workspaces.worktree import Worktree
+from sf.workspaces.worktree import Worktree, remove_folder
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -49,22 +50,32 @@ class Workshop:
         self._clock = clock
         self._mode = mode
 
-    def integration_branch(self) -> str:
-        """The branch that finished work is merged into."""
+    def integration_branch(self, unit: Unit) -> str:
+        """The branch that a unit's finished work is merged into: the one current when it was planned."""
         session = sessions.current(self._database.read)
-        branch = session["integration_branch"] if session else None
+        branch = unit.metadata.get("integration_branch") or (
+            session["integration_branch"] if session else None
+        )
         if not branch:
-            raise WorkspaceFailed("no integration branch is known", hint="run sf plan on a branch")
+            raise WorkMissing("no integration branch is known", hint="set [harness] integration_branch")
         return str(branch)
 
-    async def integration_head(self) -> str:
+    async def integration_head(self, unit: Unit) -> str:
         """The integration branch's newest commit, present in sf's own repository."""
-        branch = self.integration_branch()
+        branch = self.integration_branch(unit)
         commit = await self.user.branch_commit(branch)
         if commit is None:
-            raise WorkspaceFailed(f"the integration branch {branch!r} does not exist any more")
+            raise WorkMissing(
+                f"the branch {branch!r}, which {unit.id} is to be merged into, does not exist any more",
+                hint=f"bring it back (git branch {branch} …), or sf abandon {unit.id}",
+            )
         await self.owned.fetch(commit)
         return commit
+
+    def mode(self, unit: Unit) -> WorktreeMode:
+        """How the unit's milestone uses worktrees; as it was planned."""
+        planned: WorktreeMode = unit.metadata.get("worktree_mode", self._mode)
+        return planned
 
     def owner(self, unit: Unit) -> Unit:
         """The unit whose worktree this one works in."""
@@ -72,7 +83,7 @@ class Workshop:
         place = unit
         if place.in_slice:
             place = units.get(read, str(place.parent_id))
-        if place.type == "slice" and place.parent_id and self._mode == "milestone-per-worktree":
+        if place.type == "slice" and place.parent_id and self.mode(place) == "milestone-per-worktree":
             place = units.get(read, place.parent_id)
         return place
 
@@ -83,27 +94,37 @@ class Workshop:
     async def open(self, owner: Unit) -> tuple[Worktree, bool]:
         """The owner's worktree, made from the integration head when it has none yet."""
         branch = owner.branch or branch_name(owner.id, owner.title)
-        base = owner.base_commit or await self.integration_head()
-        if owner.base_commit is not None and await self.owned.ref(f"refs/heads/{branch}") is None:
+        folder = self.folder(owner)
+        if owner.base_commit is None:
+            return await self._begin(owner, branch)
+        if await self.owned.ref(f"refs/heads/{branch}") is None:
             raise WorkMissing(
                 f"the branch {branch} of {owner.id} is not in {self.project.repository}",
                 hint="was the project copied, or sf's home moved? bring it back, or sf abandon the unit",
             )
-        worktree, created = await Worktree.ensure(self.owned, self.folder(owner), branch, base)
-        if owner.base_commit is None:
-            await self._database.write(
-                lambda tx: units.set_place(
-                    tx,
-                    owner.id,
-                    workspace=str(self.folder(owner)),
-                    branch=branch,
-                    base=base,
-                    now=self._clock.now(),
-                )
-            )
-        if created and owner.merge_parent:
+        if owner.merge_parent and not folder.is_dir():
+            # Before the folder is filled again: what was merged into it is gone.
             await self._forget_merge(owner)
+        return await Worktree.ensure(self.owned, folder, branch, owner.base_commit)
+
+    async def _begin(self, owner: Unit, branch: str) -> tuple[Worktree, bool]:
+        """A first worktree. What lies in its place is nobody's any more: it is parked, never taken over."""
+        base = await self.integration_head(owner)
+        leftover = await self.owned.ref(f"refs/heads/{branch}")
+        if leftover is not None:
+            await Worktree(self.owned, self.folder(owner), branch).remove(landed_in=base)
+            if await self.owned.ref(f"refs/heads/{branch}") == leftover:
+                await self.owned.delete_ref(f"refs/heads/{branch}", leftover)
+        await remove_folder(self.owned, self.folder(owner))
+        worktree, created = await Worktree.ensure(self.owned, self.folder(owner), branch, base)
+        await self._set_place(owner, branch, base)
         return worktree, created
+
+    async def _set_place(self, unit: Unit, branch: str | None, base: str) -> None:
+        workspace, now = str(self.folder(self.owner(unit))), self._clock.now()
+        await self._database.write(
+            lambda tx: units.set_place(tx, unit.id, workspace=workspace, branch=branch, base=base, now=now)
+        )
 
     async def _forget_merge(self, owner: Unit) -> None:
         """The folder no longer holds what was merged into it; its commit must not become a parent."""
@@ -111,30 +132,35 @@ class Workshop:
         await self._database.write(lambda tx: units.set_merge_parent(tx, owner.id, None, now))
 
     async def undo_changes(self, owner: Unit, worktree: Worktree) -> None:
-        """Bring the folder back to its branch; a merge laid out in it is gone with the rest."""
-        await worktree.reset(await worktree.head())
+        """Bring the folder back to its branch; a merge laid out in it is forgotten first."""
         await self._forget_merge(owner)
+        await worktree.reset(await worktree.head())
 
     async def place(self, unit: Unit) -> Place:
         """The place for a run of this unit."""
         owner = self.owner(unit)
         worktree, created = await self.open(owner)
         folder = self.folder(owner)
-        if unit.type == "milestone" and self._mode == "branch-per-slice":
+        if unit.type == "milestone" and self.mode(unit) == "branch-per-slice":
             # It only reads here: what it sees is the integration branch as it is now.
-            await worktree.reset(await self.integration_head())
-        if owner.id != unit.id and owner.merge_parent:
+            await worktree.reset(await self.integration_head(unit))
+        if unit.in_slice and owner.merge_parent:
             # A re-planned task must not start on a half-resolved conflict; the merge will find it again.
             await self.undo_changes(owner, worktree)
-        base = unit.base_commit or (await worktree.head() if owner.id != unit.id else None)
-        if unit.base_commit is None and owner.id != unit.id:
-            tip = str(base)
-            await self._database.write(
-                lambda tx: units.set_place(
-                    tx, unit.id, workspace=str(folder), base=tip, now=self._clock.now()
-                )
-            )
-        if base is None:
-            base = str(units.get(self._database.read, unit.id).base_commit)
+        base = await self._base(unit, owner, worktree)
         artifacts.link_workspace(self.project, unit.id, folder)
         return Place(worktree, folder, base, created)
+
+    async def _base(self, unit: Unit, owner: Unit, worktree: Worktree) -> str:
+        """The commit that the unit's own diff starts from: where the branch was when it first wrote."""
+        tip = await worktree.head()
+        if owner.id == unit.id:
+            return str(units.get(self._database.read, unit.id).base_commit)
+        parent = units.get(self._database.read, str(unit.parent_id))
+        if parent.id != owner.id and parent.base_commit is None:
+            await self._set_place(parent, None, tip)
+        if unit.base_commit is not None:
+            return unit.base_commit
+        if unit.phase in WRITING:
+            await self._set_place(unit, None, tip)
+        return tip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sf.domain import events
+from sf.domain.phases import Phase
 from sf.domain.runs import Lease
 from sf.domain.units import Unit
 from sf.errors import HookFailed, HookTimeout, SfError
@@ -10,6 +11,8 @@ from sf.harness import artifacts
 from sf.harness.attempt import hook_variables, run_hook
 from sf.harness.desk import Desk
 from sf.harness.results import Told, unit_result
+from sf.store import sessions, units
+from sf.workspaces.worktree import Worktree
 
 
 async def close(desk: Desk, unit: Unit) -> None:
@@ -32,34 +35,45 @@ async def _put_away(desk: Desk, unit: Unit) -> None:
     workshop = desk.workshop
     owner = workshop.owner(unit)
     if owner.id != unit.id:
-        if not unit.succeeded and unit.base_commit and not owner.terminal and owner.base_commit:
-            worktree, _ = await workshop.open(owner)
-            await workshop.undo_changes(owner, worktree)
+        await _leave_shared(desk, unit, owner)
         return
     if unit.base_commit is None or not workshop.folder(unit).exists():
         return
     worktree, _ = await workshop.open(unit)
     folder = workshop.folder(unit)
     lease = Lease(unit.id, f"closing-{unit.attempt}", unit.attempt, "")
+    head = await workshop.integration_head(unit)
+    await _keep_unmerged(desk, unit, head, worktree)
     try:
         await worktree.refresh_agent_git()
         await run_hook(desk, "before_remove", unit, lease, folder)
     except (HookFailed, HookTimeout) as error:
         desk.log.warning("hook failed", unit_id=unit.id, unit_type=unit.type, error=error.line())
-    head = await workshop.integration_head()
-    await _keep_unmerged(desk, unit, head)
     parked = await worktree.remove(landed_in=head)
     if parked:
         desk.log.info("unmerged work parked", unit_id=unit.id, unit_type=unit.type, ref=parked)
     desk.announce(events.WORKTREE_DELETE, unit.id, folder=str(folder), parked=parked)
 
 
-async def _keep_unmerged(desk: Desk, unit: Unit, head: str) -> None:
+async def _leave_shared(desk: Desk, unit: Unit, owner: Unit) -> None:
+    """A task leaves its slice's worktree: what it did is committed, or undone when it was abandoned."""
+    workshop, read = desk.workshop, desk.database.read
+    busy = unit.parent_id and units.lane_owner(read, unit.parent_id) not in (None, unit.id)
+    if unit.base_commit is None or owner.terminal or busy or not unit.in_slice:
+        return
+    worktree, _ = await workshop.open(owner)
+    if unit.succeeded:
+        await worktree.commit(f"{unit.title}\n\nSf-Unit: {unit.id}\n")
+    else:
+        await workshop.undo_changes(owner, worktree)
+
+
+async def _keep_unmerged(desk: Desk, unit: Unit, head: str, worktree: Worktree) -> None:
     """A finished unit whose workflow does not merge leaves its branch in the user's repository."""
     workshop = desk.workshop
-    if not unit.succeeded or unit.branch is None:
+    merges = sessions.pinned(desk.database.read, unit.workflow_hash).has(Phase.MERGE)
+    if merges or not unit.succeeded or unit.branch is None or unit.type == "milestone":
         return
-    worktree, _ = await workshop.open(unit)
     await worktree.commit(f"{unit.title}\n\nSf-Unit: {unit.id}\n")
     tip = await worktree.head()
     if not await workshop.owned.is_ancestor(tip, head):

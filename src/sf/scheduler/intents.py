@@ -81,7 +81,11 @@ def _plan(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer
         session_id=session_id,
         adhoc=payload.get("adhoc", False),
         priority=payload.get("priority"),
-        metadata=payload.get("metadata") or {},
+        metadata={
+            **(payload.get("metadata") or {}),
+            "integration_branch": payload["branch"],
+            "worktree_mode": rules.mode,
+        },
         now=now,
     )
     return {"unit_id": unit_id, "title": title}
@@ -239,6 +243,7 @@ def _force_dispatch(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant)
     if owner not in (None, unit.id):
         raise WrongState(f"{owner} works in the worktree that {unit.id} needs", hint=f"sf why {owner}")
     waiting = [other.id for other in units.upstream(tx, unit.id) if not other.terminal]
+    units.forget_blockers(tx, unit.id)
     return {"unit_id": unit.id, "overrides": waiting}
 
 

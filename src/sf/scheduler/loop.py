@@ -243,6 +243,13 @@ class Loop:
                 await closing.close(self._desk, unit)
             except HookFailed as error:
                 await self._fail(f"a PostUnit hook refused {unit.id}: {error.message}")
+            except OSError as error:
+                # Not marked: the next session tries again.
+                self._desk.log.error(
+                    "winding up failed", unit_id=unit.id, unit_type=unit.type, error=str(error)
+                )
+                self._desk.announce(events.WARNING, unit.id, detail=f"could not be wound up: {error}")
+                continue
             self._to_mark.append(unit.id)
 
     async def _mark_wound_up(self) -> None:

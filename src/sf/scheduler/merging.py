@@ -6,17 +6,24 @@ but that tree is, before the branch moves.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
 from sf.domain import events
 from sf.domain import outcomes as o
 from sf.domain.units import HoldKind, Status, Unit
-from sf.errors import WorkspaceFailed
+from sf.errors import HookFailed, WorkspaceFailed
 from sf.harness import judging
 from sf.harness.agent import Agent
-from sf.harness.attempt import run_hook
+from sf.harness.attempt import hook_variables
 from sf.harness.desk import Desk, Obstacle
+from sf.policy.sandbox import clean_env
 from sf.review import gates
 from sf.store import records, sessions, units
 from sf.store.tx import Tx
+from sf.workspaces.owned import MergeResult
 from sf.workspaces.refusals import BranchMoved, CheckoutBusy
 from sf.workspaces.worktree import Worktree, checkout_folder, remove_folder
 
@@ -37,7 +44,7 @@ async def _commit_task(agent: Agent) -> o.AnyOutcome:
     """Commit exactly the tree that was judged and proven, whatever the folder holds by then."""
     worktree, unit, desk = agent.place.worktree, agent.unit, agent.desk
     tree = await worktree.snapshot()
-    await judging.require_lawful(agent, await worktree.head(), tree)
+    await judging.require_lawful(agent, await worktree.head(), tree, by_areas=True)
     scripts = desk.rules.gates(unit)
     if scripts and not _proven(agent, tree, scripts, clean=False):
         outcome = await gates.prove(agent, scripts, tree, worktree, clean=False)
@@ -76,28 +83,45 @@ async def _land(agent: Agent) -> o.AnyOutcome:
     unresolved = await judging.conflict_left(agent)
     if unresolved:
         return o.Held(HoldKind.MERGE_CONFLICT, f"{unresolved} Worktree: {agent.place.folder}")
+    worktree = agent.place.worktree
+    await judging.require_lawful(agent, await worktree.head(), await worktree.snapshot(), by_areas=False)
     tip = await _commit_pending(agent)
     for _ in range(_RACES):
-        head = await desk.workshop.integration_head()
+        head = await desk.workshop.integration_head(unit)
         if await desk.workshop.owned.is_ancestor(tip, head):
             await _keep(
                 agent, await desk.workshop.owned.tree_of(head), head, "already in the integration branch"
             )
             return o.Done("already merged")
-        merged = await desk.workshop.owned.merge_trees(head, tip)
+        parents, merged = await _merged(agent, head, tip)
         if merged.tree is None:
             return await _conflict(agent, head, str(merged.conflicted_tree), merged.detail)
-        await judging.require_lawful(agent, head, merged.tree)
-        refused = await _prove_merged(agent, merged.tree, head, tip)
+        await judging.require_lawful(agent, head, merged.tree, by_areas=False)
+        refused = await _prove_merged(agent, merged.tree, parents)
         if refused is not None:
             return refused
         title = f"Merge {unit.id}: {unit.title}"
-        commit = await desk.workshop.owned.commit_tree(merged.tree, [head, tip], _message(unit, title))
+        commit = await desk.workshop.owned.commit_tree(merged.tree, parents, _message(unit, title))
         outcome = await _move_branch(agent, head, commit)
         if outcome is not None:
             await _record_landing(agent, outcome, merged.tree, commit)
             return outcome
     raise WorkspaceFailed(f"the integration branch moved {_RACES} times while {unit.id} was being merged")
+
+
+async def _merged(agent: Agent, head: str, tip: str) -> tuple[list[str], MergeResult]:
+    """The merge, and the parents that its commit gets.
+
+    When the integration branch was rewritten and no longer has the commit that the work began on, only the
+    work itself is replayed: a true merge would bring back what was dropped.
+    """
+    owned, base = agent.desk.workshop.owned, agent.unit.base_commit
+    if base is None or await owned.is_ancestor(base, head):
+        return [head, tip], await owned.merge_trees(head, tip)
+    root = await owned.commit_tree(await owned.tree_of(base), [], "sf: where the work began")
+    ours = await owned.commit_tree(await owned.tree_of(head), [root], "sf: the branch as it is now")
+    theirs = await owned.commit_tree(await owned.tree_of(tip), [root], "sf: the work")
+    return [head], await owned.merge_trees(ours, theirs)
 
 
 async def _move_branch(agent: Agent, head: str, commit: str) -> o.AnyOutcome | None:
@@ -107,8 +131,9 @@ async def _move_branch(agent: Agent, head: str, commit: str) -> o.AnyOutcome | N
     if units.get(desk.database.read, unit.id).status is Status.CANCELED:
         return o.CalledOff("canceled_by_operator")
     desk.announce(events.MERGE_READY, unit.id, commit=commit)
+    branch = desk.workshop.integration_branch(unit)
     try:
-        await desk.workshop.user.land(desk.workshop.integration_branch(), head, commit, desk.workshop.owned)
+        await _to_the_end(desk.workshop.user.land(branch, head, commit, desk.workshop.owned))
     except BranchMoved:
         return None
     except CheckoutBusy as busy:
@@ -118,9 +143,23 @@ async def _move_branch(agent: Agent, head: str, commit: str) -> o.AnyOutcome | N
     return o.Done("merged")
 
 
+async def _to_the_end(landing: Coroutine[Any, Any, object]) -> None:
+    """A landing is not left half-way: a cancellation meanwhile is set aside, for what landed has landed."""
+    task = asyncio.ensure_future(landing)
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if task.cancelled() or current is None:
+                raise
+            current.uncancel()
+    task.result()
+
+
 async def _record_landing(agent: Agent, outcome: o.AnyOutcome, tree: str, commit: str) -> None:
     if isinstance(outcome, o.Done):
-        branch = agent.desk.workshop.integration_branch()
+        branch = agent.desk.workshop.integration_branch(agent.unit)
         await _keep(agent, tree, commit, f"merged into {branch}")
 
 
@@ -138,8 +177,8 @@ async def _commit_pending(agent: Agent) -> str:
     tip = await worktree.head()
     tree = await worktree.snapshot()
     also: list[str] = []
-    unchanged = tree == await owned.tree_of(tip)
-    if unit.merge_parent and not unchanged and not await owned.is_ancestor(unit.merge_parent, tip):
+    # The column says that the merge is laid out here; keeping our side is a resolution too.
+    if unit.merge_parent and not await owned.is_ancestor(unit.merge_parent, tip):
         also = [unit.merge_parent]
     subject = unit.title if unit.type == "task" else f"{unit.title}: what gates and review asked for"
     commit = await worktree.commit(_message(unit, subject), tree=tree, also=also)
@@ -148,7 +187,7 @@ async def _commit_pending(agent: Agent) -> str:
     return commit or tip
 
 
-async def _prove_merged(agent: Agent, tree: str, head: str, tip: str) -> o.AnyOutcome | None:
+async def _prove_merged(agent: Agent, tree: str, parents: list[str]) -> o.AnyOutcome | None:
     """Gates on the tree that would land, unless it is the tree already proven."""
     desk, unit = agent.desk, agent.unit
     scripts = desk.rules.merge_gates(unit)
@@ -158,26 +197,43 @@ async def _prove_merged(agent: Agent, tree: str, head: str, tip: str) -> o.AnyOu
     if _proven(agent, tree, scripts, clean=True):
         return None
     folder = desk.project.worktrees / f"merge-{agent.lease.run_id}"
-    proposed = await desk.workshop.owned.commit_tree(tree, [head, tip], f"sf: proposed merge of {unit.id}")
+    proposed = await desk.workshop.owned.commit_tree(tree, parents, f"sf: proposed merge of {unit.id}")
     await checkout_folder(desk.workshop.owned, folder, proposed)
     fresh = Worktree(desk.workshop.owned, folder, agent.place.worktree.branch)
     try:
-        await run_hook(desk, "after_create", unit, agent.lease, folder)
+        await _set_up(agent, folder)
         outcome = await gates.prove(agent, scripts, tree, fresh, clean=True)
     finally:
         await remove_folder(desk.workshop.owned, folder)
     if isinstance(outcome, o.GateFailed):
-        await _bring_in(agent, head, tree)
+        await _bring_in(agent, parents[0], tree)
         return outcome
     proven = records.has_passed(desk.database.read, unit.id, tree)
     return None if proven or not needs_evidence else _UNPROVEN
+
+
+async def _set_up(agent: Agent, folder: Path) -> None:
+    """The after_create hook where a merge is proven: in the sandbox, for what it runs is the agent's work."""
+    desk, unit = agent.desk, agent.unit
+    for command in desk.hooks.commands("after_create"):
+        done = await desk.gate_sandbox.run(
+            desk.hooks.argv(command),
+            workspace=folder,
+            readable=[desk.project.dot / "hooks", *desk.readable()],
+            env=clean_env(desk.environment, hook_variables(desk, unit, agent.lease.run_id, str(folder))),
+            timeout=desk.hooks.timeout("after_create"),
+        )
+        if done.exit_code != 0:
+            raise HookFailed(
+                f"after_create {command!r} failed where the merge is proven: {done.output[-300:]}"
+            )
 
 
 async def _conflict(agent: Agent, head: str, conflicted_tree: str, detail: str) -> o.Conflict:
     desk, unit = agent.desk, agent.unit
     await _bring_in(agent, head, conflicted_tree)
     desk.announce(events.MERGE_CONFLICT, unit.id, detail=detail[:500])
-    branch = desk.workshop.integration_branch()
+    branch = desk.workshop.integration_branch(unit)
     return o.Conflict(
         f"merging into {branch} conflicts. The worktree now holds the merge with conflict markers; "
         f"resolve every one so that both sides' intent survives.\n{detail}"

@@ -12,6 +12,7 @@ from sf.harness.rules import Rules
 from sf.harness.settle import Ending
 from sf.store import runs, units
 from sf.store.tx import Tx
+from sf.workspaces.worktree import remove_folder
 
 
 async def recover(desk: Desk) -> list[str]:
@@ -19,6 +20,7 @@ async def recover(desk: Desk) -> list[str]:
     landing = await desk.workshop.user.recover_landing()
     if landing:
         desk.log.warning("an interrupted merge was put right", detail=landing)
+    await _remove_leftovers(desk)
     found = units.running(desk.database.read)
     rules, now = desk.rules, desk.clock.now()
 
@@ -33,6 +35,13 @@ async def recover(desk: Desk) -> list[str]:
     for unit in found:
         desk.log.warning("unit interrupted", unit_id=unit.id, unit_type=unit.type, phase=unit.phase.value)
     return [unit.id for unit in found]
+
+
+async def _remove_leftovers(desk: Desk) -> None:
+    """Checkouts in which a merge was being proven, and half-filled folders, of a process that was killed."""
+    if desk.project.worktrees.is_dir():
+        for folder in [*desk.project.worktrees.glob("merge-*"), *desk.project.worktrees.glob(".*.new-*")]:
+            await remove_folder(desk.workshop.owned, folder)
 
 
 def interrupt(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:

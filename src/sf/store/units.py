@@ -319,6 +319,12 @@ def unblock(tx: Tx, unit_id: str, now: Instant) -> None:
     tx.run(_Q["unblock"], id=unit_id, now=now)
 
 
+def forget_blockers(tx: Tx, unit_id: str) -> None:
+    """The operator overrides what the unit waits for, for good."""
+    tx.run(_Q["forget_blockers"], id=unit_id)
+    tx.run(_Q["no_blockers"], id=unit_id)
+
+
 def transitions(tx: Tx, unit_id: str) -> list[sqlite3.Row]:
     """Every recorded change of phase, oldest first."""
     return list(tx.all(_Q["transitions"], id=unit_id))

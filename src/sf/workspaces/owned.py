@@ -16,7 +16,8 @@ from sf.errors import GitFailed, WorkspaceFailed
 from sf.workspaces import _objects, changes
 from sf.workspaces._facade import replace_file
 from sf.workspaces._layout import read_small
-from sf.workspaces._merge import MergeResult, merge_trees
+from sf.workspaces._merge import MergeResult as MergeResult
+from sf.workspaces._merge import merge_trees
 from sf.workspaces._refs import UNSET, Unset, read_ref, update_ref
 from sf.workspaces._transfer import transfer
 from sf.workspaces.changes import FileChange

@@ -122,6 +122,12 @@ UPDATE units SET lane_open = 1 WHERE parent_id = :slice AND lane_open = 0
 -- name: add_blocker
 INSERT INTO task_blockers (task_id, blocked_by) VALUES (:unit, :upstream)
 
+-- name: forget_blockers
+DELETE FROM task_blockers WHERE task_id = :id
+
+-- name: no_blockers
+UPDATE units SET open_blockers = 0 WHERE id = :id
+
 -- name: downstream
 SELECT u.* FROM task_blockers b JOIN units u ON u.id = b.task_id WHERE b.blocked_by = :id ORDER BY u.created_at, u.id
 
