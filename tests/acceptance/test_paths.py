@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
 import time
 
 import msgspec
@@ -209,6 +210,25 @@ def test_a_stalled_model_is_a_try_and_the_next_one_goes_on(stage: Stage) -> None
     assert stage.auto().ending == "done"
     first = next(run for run in runs.of_unit(stage.read, "task/m1/s1/t1") if run.phase is Phase.EXECUTE)
     assert (first.outcome, first.error_code) == ("stalled", "stalled")
+
+
+def test_a_run_that_takes_too_long_is_ended_with_what_it_started(stage: Stage) -> None:
+    stage.configure(
+        CONFIG.replace("[harness]", '[harness]\ntool_abort_grace = "100ms"\ntool_abort_kill = "100ms"')
+        + '[harness.unit_timeout_by_phase]\nexecute = "700ms"\n'
+    )
+    stage.script(
+        plan_scene(ONE),
+        scene("execute", call("bash", command="sleep 31.7"), say(), visits=[1]),
+        scene("execute", write("a.txt"), say(), visits=[2]),
+        *PASSING,
+    )
+    stage.plan()
+    assert stage.auto().ending == "done"
+    first = next(run for run in runs.of_unit(stage.read, "task/m1/s1/t1") if run.phase is Phase.EXECUTE)
+    assert (first.outcome, first.error_code) == ("unit_timeout", "unit_timeout")
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert "sleep 31.7" not in listed
 
 
 def test_a_quota_window_is_a_wait_and_not_a_try(stage: Stage) -> None:

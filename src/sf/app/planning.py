@@ -38,6 +38,12 @@ def plan(
     return intake.submit(project, "plan", payload)
 
 
+def has_gates(project: Project) -> bool:
+    """Whether anything would prove what is merged."""
+    gates = load_config(project).harness.gates
+    return bool(gates.post_slice or gates.post_task)
+
+
 def _metadata(workflow: str | None, issue: int | None) -> dict[str, Any]:
     metadata: dict[str, Any] = {}
     if workflow:

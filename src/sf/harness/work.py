@@ -103,11 +103,11 @@ def _missing_change(agent: Agent) -> Callable[[str], Awaitable[str]]:
     """A task must have changed something in all; a container that came back, something not yet committed."""
 
     async def missing(text: str) -> str:
+        if agent.unit.merge_parent:
+            return await judging.conflict_left(agent)
         tip = await agent.place.worktree.head()
         changes = await agent.place.worktree.changes(agent.place.base if agent.unit.type == "task" else tip)
-        if not changes:
-            return "no file of the worktree has changed."
-        return await judging.conflict_left(agent)
+        return "" if changes else "no file of the worktree has changed."
 
     return missing
 

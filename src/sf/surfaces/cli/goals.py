@@ -46,6 +46,8 @@ def plan(
     answer = planning.plan(project, text, workflow=workflow, link_issue=link_issue, priority=priority)
     if not speech.answer(answer, as_json=as_json):
         speech.say(f"{answer['unit_id']}: {answer['title']}")
+        if not planning.has_gates(project):
+            speech.say("note: no gate is configured, so this will be built but not merged: [harness.gates]")
         speech.say("→ sf auto runs it; sf status shows it")
     return 0
 

@@ -30,7 +30,7 @@ def init(speech: Speech, quick: bool, as_json: bool) -> int:
         speech.say("written:   " + ", ".join(f".sf/{name}" for name in done.written))
     else:
         speech.say("everything was there already; nothing was changed")
-    speech.say('→ sf plan "a goal", then sf auto')
+    speech.say('→ sf doctor checks keys, gates and sandbox; then sf plan "a goal" and sf auto')
     return 0
 
 
