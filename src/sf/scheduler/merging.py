@@ -14,7 +14,7 @@ from typing import Any
 from sf.domain import events
 from sf.domain import outcomes as o
 from sf.domain.units import HoldKind, Status, Unit
-from sf.errors import HookFailed, WorkspaceFailed
+from sf.errors import WorkspaceFailed
 from sf.harness import judging
 from sf.harness.agent import Agent
 from sf.harness.attempt import hook_variables
@@ -213,7 +213,10 @@ async def _prove_merged(agent: Agent, tree: str, parents: list[str]) -> o.AnyOut
 
 
 async def _set_up(agent: Agent, folder: Path) -> None:
-    """The after_create hook where a merge is proven: in the sandbox, for what it runs is the agent's work."""
+    """The after_create hook where a merge is proven: in the sandbox, for what it runs is the agent's work.
+
+    What it cannot do there, such as fetching, is told; whether it was needed, the gates decide.
+    """
     desk, unit = agent.desk, agent.unit
     for command in desk.hooks.commands("after_create"):
         done = await desk.gate_sandbox.run(
