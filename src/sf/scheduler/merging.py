@@ -227,9 +227,11 @@ async def _set_up(agent: Agent, folder: Path) -> None:
             timeout=desk.hooks.timeout("after_create"),
         )
         if done.exit_code != 0:
-            raise HookFailed(
-                f"after_create {command!r} failed where the merge is proven: {done.output[-300:]}"
+            told = (
+                f"after_create {command!r} exited with {done.exit_code} in the sandbox of the merge's proof"
             )
+            desk.log.warning(told, unit_id=unit.id, unit_type=unit.type, output=done.output[-500:])
+            desk.announce(events.WARNING, unit.id, detail=told)
 
 
 async def _conflict(agent: Agent, head: str, conflicted_tree: str, detail: str) -> o.Conflict:

@@ -40,7 +40,7 @@ async def recover(desk: Desk) -> list[str]:
 async def _remove_leftovers(desk: Desk) -> None:
     """Checkouts in which a merge was being proven, and half-filled folders, of a process that was killed."""
     if desk.project.worktrees.is_dir():
-        for folder in [*desk.project.worktrees.glob("merge-*"), *desk.project.worktrees.glob(".*.new-*")]:
+        for folder in [*desk.project.worktrees.glob("merge-*"), *desk.project.worktrees.glob(".*")]:
             await remove_folder(desk.workshop.owned, folder)
 
 
