@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -72,7 +73,7 @@ class Site(Protocol):
         ...
 
 
-class Tool(Generic[A]):
+class Tool(ABC, Generic[A]):
     """One tool. `parameters` is the struct its arguments are checked against."""
 
     name: str
@@ -82,9 +83,9 @@ class Tool(Generic[A]):
     """The auto_approve key under which an operator may list it."""
     parameters: type[A]
 
+    @abstractmethod
     async def run(self, site: Site, arguments: A) -> Answer:
         """Do it. A raised SfError or OSError becomes a failure response."""
-        raise NotImplementedError(self.name)  # pragma: no cover
 
     def paths(self, arguments: A) -> tuple[str, ...]:
         """The paths that the call would read or write."""
