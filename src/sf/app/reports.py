@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -276,8 +275,3 @@ def _evidence(tx: Tx, unit: Unit, found: Any) -> str:
         changes = sum(not row["summary"].startswith("pass") for row in reviews)
         parts.append(f"review {len(reviews) - changes}✓" + (f" {changes}✗" if changes else ""))
     return " ".join(parts)
-
-
-def log_path(project: Project) -> Path:
-    """Where the log of a project is, unless configured elsewhere."""
-    return project.log_file("")

@@ -141,11 +141,6 @@ class OwnedRepository:
         )
         return output.code == 0
 
-    async def merge_base(self, first: str, second: str) -> str | None:
-        """Return the newest commit that both contain, if there is one."""
-        output = await self.git.run("merge-base", first, second, git_dir=self.git_dir, ok=(0, 1))
-        return output.text() or None
-
     async def merge_trees(self, ours: str, theirs: str) -> MergeResult:
         """Merge two commits without a checkout; a conflict is a result, not an error."""
         return await merge_trees(self.git, self._path, ours, theirs)
