@@ -105,6 +105,30 @@ def test_a_replan_opens_a_new_plan_version_and_can_succeed(stage: Stage) -> None
     assert (stage.root / "b.txt").exists()
 
 
+def test_an_agent_that_changes_nothing_is_told_and_then_reassessed(stage: Stage) -> None:
+    stage.configure(CONFIG.replace("[harness]", "[harness]\nstale_turns = 2"))
+    stage.script(
+        plan_scene(ONE, unit="do it"),
+        scene(
+            "plan",
+            call("submit_plan", goal="g", approach="a", deliverables=["d"], verification=["v"]),
+            unit="T",
+        ),
+        scene("execute", *[call("list_files")] * 20, visits=[1]),
+        scene("execute", write("b.txt"), say(), visits=[2]),
+        scene("reassess", call("submit_reassessment", outcome="replan", explanation="write b")),
+        *PASSING,
+    )
+    stage.plan()
+    assert stage.auto().ending == "done"
+    first = next(run for run in runs.of_unit(stage.read, "task/m1/s1/t1") if run.phase is Phase.EXECUTE)
+    assert (first.turns, first.error_code) == (4, "stale")
+    heard = b"".join(row["content"] for row in runs.messages(stage.read, first.id))
+    assert heard.count(b"have changed nothing") == 1
+    assert stage.unit("task/m1/s1/t1").reassess_reason == "stale"
+    assert (stage.root / "b.txt").exists()
+
+
 def test_an_escalation_parks_the_unit_until_a_person_answers(stage: Stage) -> None:
     stage.script(
         plan_scene(ONE, unit="do it"),

@@ -10,6 +10,7 @@ from sf.domain.budget import Budget
 from sf.domain.dialogue import Prompting, Reply, ToolCall, ToolResult
 from sf.domain.phases import Phase
 from sf.harness.calls import Caller
+from sf.harness.progress import Progress
 from sf.harness.prompts import Prompt, Prompts
 from sf.harness.turn import Dialogue, Pace
 from sf.policy import process
@@ -122,6 +123,7 @@ def dialogue(
     missing: Callable[[str], Any] = nothing_missing,
     budget: Budget | None = None,
     toolbox: Toolbox | None = None,
+    progress: Progress | None = None,
     **pace: Any,
 ) -> Dialogue:
     """A dialogue with short limits."""
@@ -144,4 +146,5 @@ def dialogue(
         thinking=False,
         missing=missing,
         diff=no_diff,
+        progress=progress,
     )

@@ -113,6 +113,7 @@ FAULTS: list[o.AnyOutcome] = [
     o.Crashed(),
     o.AskedHuman("which?"),
     o.GaveUp("no"),
+    o.WentStale("nothing changed"),
     o.CalledOff("canceled_by_supervisor"),
 ]
 BY_PHASE: dict[Phase, list[o.AnyOutcome]] = {
@@ -269,6 +270,8 @@ def test_giving_up_leads_to_reassess_and_a_question_to_a_hold() -> None:
     working = unit(phase=Phase.EXECUTE)
     gave_up = decide.decide(working, o.GaveUp("no"), Counts(), Limits(), WORKFLOWS["feature"], Facts())
     assert gave_up.reassess_reason == "giving_up"
+    stale = decide.decide(working, o.WentStale("idle"), Counts(), Limits(), WORKFLOWS["feature"], Facts())
+    assert (stale.reassess_reason, stale.feedback) == ("stale", "idle")
     asked = decide.decide(working, o.AskedHuman("?"), Counts(), Limits(), WORKFLOWS["feature"], Facts())
     assert (asked.hold, asked.steps, asked.raised) == (HoldKind.BLOCKED, (), None)
 

@@ -80,6 +80,7 @@ def outcome(random: Random, unit: Unit, trouble: float) -> o.AnyOutcome:
             o.Interrupted("paused"),
             o.Waiting(5, "quota"),
             o.GaveUp("no"),
+            o.WentStale("idle"),
             o.AskedHuman("which?"),
         ]
         return random.choice(faults)

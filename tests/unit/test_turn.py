@@ -22,6 +22,7 @@ from sf.errors import (
     TurnFailed,
     TurnTimeout,
 )
+from sf.harness.progress import Progress
 from sf.harness.turn import NON_INTERACTIVE
 from sf.providers.playbooks import ScriptedCall, ScriptedTurn
 from sf.tools.submissions import Reassessment, Submit
@@ -218,3 +219,37 @@ async def test_an_empty_answer_is_nudged_and_then_judged_by_the_product(tmp_path
     ended = await dialogue(talk, Recorder(), tmp_path).run()
     assert ended.how == "complete"
     assert len(talk.said) == 2
+
+
+def _trees(*names: str) -> Progress:
+    """A run whose folder shows these trees, one at each look, the last one for good."""
+    left = list(names)
+
+    async def tree() -> str:
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    return Progress(tree, 2)
+
+
+async def test_turns_that_change_nothing_are_told_once_and_then_end_the_run(tmp_path: Path) -> None:
+    talk, recorder = Heard(*[calls("list_files")] * 9), Recorder()
+    ended = await dialogue(talk, recorder, tmp_path, progress=_trees("same")).run()
+    assert ended.how == "stale"
+    assert len(recorder.turns) == 4, "two turns, the pivot, two more"
+    assert len(talk.said) == 2
+    assert "last 2 turns have changed nothing" in talk.said[1]
+
+
+async def test_a_tree_that_was_there_before_is_no_progress_and_a_new_one_is(tmp_path: Path) -> None:
+    talk = Heard(*[calls("list_files")] * 7, says("done", "complete"))
+    ended = await dialogue(talk, Recorder(), tmp_path, progress=_trees("a", "b", "a", "c")).run()
+    assert ended.how == "complete"
+    assert len(talk.said) == 2, "going back from b to a is told; c is progress again"
+
+
+async def test_without_a_limit_nobody_looks(tmp_path: Path) -> None:
+    async def tree() -> str:
+        raise AssertionError("looked")
+
+    talk = Heard(*[calls("list_files")] * 5, says("done", "complete"))
+    assert (await dialogue(talk, Recorder(), tmp_path, progress=Progress(tree, 0)).run()).how == "complete"

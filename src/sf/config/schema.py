@@ -95,6 +95,7 @@ class Harness(Section, frozen=True):
     tool_abort_grace: Seconds = Seconds(5)
     tool_abort_kill: Seconds = Seconds(3)
     max_turns_per_attempt: Positive = 50
+    stale_turns: Count = 10
     max_attempts: Positive = 6
     retry_backoff: Seconds = Seconds(10)
     max_retry_backoff: Seconds = Seconds(300)

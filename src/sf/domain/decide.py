@@ -164,9 +164,9 @@ def decide(
         case o.AskedHuman(question=question):
             return _hold(HoldKind.BLOCKED, question)
         case o.GaveUp(reason=reason):
-            if unit.phase is Phase.REASSESS:
-                return _failed(unit, o.Failed("giving_up", reason), counts, limits)
-            return reassess("giving_up", feedback=reason)
+            return _stuck(unit, "giving_up", reason, counts, limits)
+        case o.WentStale(detail=detail):
+            return _stuck(unit, "stale", detail, counts, limits)
         case o.Reassessed():
             return _reassessed(unit, outcome, counts, limits, workflow)
         case o.Held(kind=kind, detail=detail):
@@ -195,6 +195,13 @@ def _failed(unit: Unit, outcome: o.Failed, counts: Counts, limits: Limits) -> Mo
             status=Status.PENDING, hold=HoldKind.ESCALATED, hold_detail=text, raised=counter, feedback=text
         )
     return reassess("tries_exhausted", raised=counter, feedback=text)
+
+
+def _stuck(unit: Unit, reason: Reason, text: str, counts: Counts, limits: Limits) -> Move:
+    """An agent that gets nowhere: to reassess, where it is already there a try."""
+    if unit.phase is Phase.REASSESS:
+        return _failed(unit, o.Failed(reason, text), counts, limits)
+    return reassess(reason, feedback=text)
 
 
 def _crashed(unit: Unit, counts: Counts, limits: Limits) -> Move:

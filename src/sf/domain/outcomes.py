@@ -97,6 +97,12 @@ class GaveUp(Outcome, frozen=True):
     reason: str
 
 
+class WentStale(Outcome, frozen=True):
+    """The agent's turns changed nothing, even after it was told to take another way."""
+
+    detail: str
+
+
 class Reassessed(Outcome, frozen=True):
     """The answer of the reassess phase."""
 
@@ -125,6 +131,7 @@ AnyOutcome = (
     | CalledOff
     | AskedHuman
     | GaveUp
+    | WentStale
     | Reassessed
     | Held
 )

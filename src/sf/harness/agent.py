@@ -18,11 +18,13 @@ from sf.domain.budget import Budget
 from sf.domain.decide import Counter
 from sf.domain.dialogue import Reply, ToolCall
 from sf.domain.excerpt import head_and_tail, one_line
+from sf.domain.phases import WRITING
 from sf.domain.runs import AttemptState, Lease
 from sf.domain.units import Status, Unit
 from sf.harness import artifacts
 from sf.harness.calls import Caller
 from sf.harness.desk import Desk
+from sf.harness.progress import Progress
 from sf.harness.prompts import Prompt
 from sf.harness.site import WorkSite
 from sf.harness.turn import Dialogue, Ended, Pace
@@ -100,6 +102,7 @@ class Agent:
             thinking=chosen.thinking,
             missing=missing,
             diff=self.short_diff,
+            progress=self._progress(),
             first_turn=self._turn + 1,
         )
         await self._state(AttemptState.STREAMING_TURN)
@@ -261,6 +264,11 @@ class Agent:
             input_required=harness.turn_input_required,
             backoff=min(1.0, harness.retry_backoff),
         )
+
+    def _progress(self) -> Progress | None:
+        """Only where the product is a changed tree."""
+        every = self.desk.config.harness.stale_turns
+        return Progress(self.place.worktree.snapshot, every) if self.unit.phase in WRITING else None
 
     def _budget(self) -> Budget:
         harness = self.desk.config.harness

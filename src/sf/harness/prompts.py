@@ -43,6 +43,7 @@ VARIABLES = frozenset(
 
 _OTHER: dict[str, frozenset[str]] = {
     "continuation.md": frozenset({"missing"}),
+    "pivot.md": frozenset({"turns"}),
     "compaction.md": frozenset({"prompt", "chapter", "diff"}),
 }
 
@@ -92,6 +93,10 @@ class Prompts:
     def continuation(self, missing: str) -> str:
         """The short guidance of a later turn; it never repeats the task."""
         return self._render("continuation.md", {"missing": missing}).strip()
+
+    def pivot(self, turns: int) -> str:
+        """What an agent is told whose turns change nothing."""
+        return self._render("pivot.md", {"turns": turns}).strip()
 
     def compaction(self, *, prompt: str, chapter: str, diff: str) -> str:
         """The first message of a fresh window."""

@@ -96,6 +96,8 @@ def _recorded(outcome: o.AnyOutcome) -> tuple[RunOutcome, AttemptState, str | No
             return *success, "question", question
         case o.GaveUp(reason=reason):
             return RunOutcome.FAILURE, AttemptState.FAILED, "giving_up", reason
+        case o.WentStale(detail=detail):
+            return RunOutcome.FAILURE, AttemptState.FAILED, "stale", detail
         case o.GateFailed(gate=gate, code=code, output=output):
             return RunOutcome.FAILURE, AttemptState.FAILED, code, f"{gate}: {output}"
         case o.ChangesWanted(findings=findings):

@@ -19,6 +19,7 @@ from sf.domain.excerpt import one_line
 from sf.domain.runs import TurnKind
 from sf.errors import BudgetExhausted, InputRequired, NoProduct, QuotaWait, Stalled, Transient, TurnTimeout
 from sf.harness.calls import Caller
+from sf.harness.progress import Progress
 from sf.harness.prompts import Prompt, Prompts
 from sf.store.runs import TurnRecord
 
@@ -58,7 +59,9 @@ class Pace(msgspec.Struct, frozen=True):
 class Ended(msgspec.Struct, frozen=True):
     """How a conversation ended: with a submission, or with words and the marker the agent gave them."""
 
-    how: Literal["submitted", "complete", "blocked", "giving_up", "turns_spent", "paused", "canceled"]
+    how: Literal[
+        "submitted", "complete", "blocked", "giving_up", "turns_spent", "stale", "paused", "canceled"
+    ]
     text: str = ""
     submission: Any = None
 
@@ -84,6 +87,7 @@ class Dialogue:
         thinking: bool,
         missing: Missing,
         diff: Callable[[], Awaitable[str]],
+        progress: Progress | None = None,
         first_turn: int = 1,
     ) -> None:
         self._conversation = conversation
@@ -96,6 +100,7 @@ class Dialogue:
         self._budget = budget
         self._missing = missing
         self._diff = diff
+        self._progress = progress
         self._chapter: list[str] = []
         self._nudged = False
         self.turn = first_turn - 1
@@ -110,9 +115,11 @@ class Dialogue:
     async def run(self) -> Ended:
         """Turns until the agent ends, is stopped, or has used up what it may."""
         self._conversation.say(self._prompt.task)
+        if self._progress is not None:
+            await self._progress.begin()
         for number in range(1, self._pace.max_turns + 1):
             kind = TurnKind.FIRST if number == 1 else TurnKind.CONTINUATION
-            ended = await self._turn(kind)
+            ended = await self._turn(kind) or await self._keep_moving(number)
             if ended is not None:
                 return ended
         return Ended("turns_spent")
@@ -134,6 +141,16 @@ class Dialogue:
         await self._keep_within_budget()
         wanted = await self._recorder.wanted()
         return None if wanted == "go" else Ended("paused" if wanted == "pause" else "canceled")
+
+    async def _keep_moving(self, turns: int) -> Ended | None:
+        """Turns that change nothing are told once to take another way; after that they end the run."""
+        pace = "going" if self._progress is None else await self._progress.after(turns)
+        if self._progress is None or pace == "going":
+            return None
+        if pace == "stale":
+            return Ended("stale", f"{self._progress.every} turns after the pivot no file had changed")
+        self._conversation.say(self._prompts.pivot(self._progress.every))
+        return None
 
     async def _without_calls(self, reply: Reply) -> Ended | None:
         """A reply that asked for no tool: an end, or one continuation that says what is missing."""

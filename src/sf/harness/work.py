@@ -176,6 +176,8 @@ def _common(ended: Ended, note: str) -> o.AnyOutcome:
             return o.AskedHuman(ended.text or "the agent gave no question")
         case "giving_up":
             return o.GaveUp(ended.text or "the agent gave no reason")
+        case "stale":
+            return o.WentStale(ended.text)
         case "turns_spent":
             raise NoProduct("the agent used up its turns without a result")
         case "paused":
