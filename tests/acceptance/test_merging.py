@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sf.domain import events
+from sf.domain.events import Event
 from sf.domain.units import HoldKind
 from sf.store import records, runs
-from tests.support.stage import PASSING, Stage, call, plan_scene, say, scene, task, write
+from tests.support.stage import CONFIG, PASSING, Stage, call, plan_scene, say, scene, task, write
 
 ONE = {"title": "S", "tasks": [task("T")]}
 
@@ -78,7 +81,7 @@ def test_a_conflict_is_laid_out_in_the_worktree_and_resolved_by_the_slice(stage:
     assert stage.named(events.MERGE_CONFLICT)
     loser = next(unit for unit in ("slice/m1/s1", "slice/m1/s2") if "execute" in stage.path_of(unit)[1:])
     assert stage.path_of(loser)[-1] == "complete"
-    assert stage.unit(loser).merge_parent is None
+    assert stage.unit(loser).merging is None
 
 
 def test_a_conflict_that_is_not_resolved_waits_for_a_person(stage: Stage) -> None:
@@ -102,6 +105,84 @@ def test_a_conflict_that_is_not_resolved_waits_for_a_person(stage: Stage) -> Non
     assert len(held) == 1
     last = [run for run in runs.of_unit(stage.read, held[0]) if run.phase == "execute"][-1]
     assert "conflict markers" in last.detail
+
+
+def test_a_conflict_in_a_binary_file_is_not_resolved_by_looking_elsewhere(stage: Stage) -> None:
+    stage.script(
+        plan_scene({"title": "A", "tasks": [task("TA")]}, {"title": "B", "tasks": [task("TB")]}),
+        scene("execute", write("logo.bin", "A\0A"), say(), unit="TA"),
+        scene("execute", write("logo.bin", "B\0B"), say(), unit="TB"),
+        scene("execute", write("elsewhere.txt"), say(), say(), visits=[1]),
+        scene(
+            "execute",
+            write("logo.bin", "both\0"),
+            call("bash", command="rm sf-conflicts/1-logo.bin"),
+            say(),
+            visits=[2],
+        ),
+        scene("tdd", write("tests/a.txt"), say(), unit="TA"),
+        scene("tdd", write("tests/b.txt"), say(), unit="TB"),
+        *PASSING,
+    )
+    stage.plan()
+    assert stage.auto().ending == "done"
+    assert (stage.root / "logo.bin").read_bytes() == b"both\0"
+    assert not (stage.root / "sf-conflicts").exists()
+    loser = next(unit for unit in ("slice/m1/s1", "slice/m1/s2") if "execute" in stage.path_of(unit)[1:])
+    refused = next(run for run in runs.of_unit(stage.read, loser) if run.phase == "execute")
+    assert (refused.error_code, "sf-conflicts/1-logo.bin" in refused.detail) == ("no_product", True)
+
+
+def _while_the_milestone_works(stage: Stage, name: str, content: str) -> Callable[[Event], None]:
+    """The user commits a file of their own once the milestone has its worktree."""
+    done: list[bool] = []
+
+    def watch(event: Event) -> None:
+        if event.name == events.PHASE_CHANGE and event.data["to"] == "tdd" and not done:
+            done.append(True)
+            stage.file(name, content)
+            stage.commit("meanwhile")
+
+    return watch
+
+
+def test_a_milestones_conflict_is_resolved_by_its_fix(stage: Stage) -> None:
+    stage.configure(CONFIG.replace("[harness]", '[harness]\nworktree_mode = "milestone-per-worktree"'))
+    stage.script(
+        plan_scene(ONE),
+        scene(
+            "execute", call("read_file", path="notes.txt"), write("notes.txt", "both\n"), say(), unit="Fix:*"
+        ),
+        scene("execute", write("notes.txt", "from the milestone\n"), say()),
+        *PASSING,
+    )
+    stage.plan()
+    result = stage.auto(watch=_while_the_milestone_works(stage, "notes.txt", "from the user\n"))
+    assert result.ending == "done"
+    assert (stage.root / "notes.txt").read_text() == "both\n"
+    assert stage.git("status", "--porcelain", "--untracked-files=no") == ""
+    fix = stage.unit("task/m1/s2/t1")
+    seen = next(run for run in runs.of_unit(stage.read, fix.id) if run.phase == "execute")
+    shown = b"".join(row["content"] for row in runs.messages(stage.read, seen.id))
+    assert b"<<<<<<< " in shown and b"from the user" in shown, "the fix saw the conflict laid out"
+    landed = stage.git("log", "--format=%s", "--first-parent", "main").splitlines()
+    assert landed[0] == "Merge milestone/m1: do it"
+    assert "meanwhile" in landed
+
+
+def test_a_milestones_fix_works_on_the_merged_tree_that_failed(stage: Stage) -> None:
+    stage.gate("check", "#!/bin/sh\n[ ! -f a.txt ] || [ ! -f user.txt ] || test -f mended.txt\n")
+    stage.configure(CONFIG.replace("[harness]", '[harness]\nworktree_mode = "milestone-per-worktree"'))
+    stage.script(
+        plan_scene(ONE),
+        scene("execute", call("bash", command="cp user.txt mended.txt"), say(), unit="Fix:*"),
+        scene("execute", write("a.txt"), say()),
+        *PASSING,
+    )
+    stage.plan()
+    result = stage.auto(watch=_while_the_milestone_works(stage, "user.txt", "the user's\n"))
+    assert result.ending == "done"
+    assert (stage.root / "mended.txt").read_text() == "the user's\n"
 
 
 def test_gates_that_fail_only_on_the_merged_tree_send_the_slice_back(stage: Stage) -> None:

@@ -273,3 +273,22 @@ def test_an_unresolved_conflict_is_not_landed_by_merge_resolve(stage: Stage) -> 
     stage.submit("merge_resolve", unit_id="slice/m1/s1")
     assert stage.auto().ending == "done"
     assert stage.git("show", "main:notes.txt") == "both"
+
+
+def test_a_configuration_that_arrives_with_a_pull_is_not_taken_for_the_users_own(stage: Stage) -> None:
+    """It was the user's own file when the session began; a commit makes it the repository's."""
+    stage.hook("mine", "#!/bin/sh\ntouch ran-by-the-repository\n")
+    stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan()
+    came: list[bool] = []
+
+    def pull(event: events.Event) -> None:
+        if event.name == events.PHASE_CHANGE and event.data["to"] == "tdd" and not came:
+            came.append(True)
+            stage.configure(CONFIG + '[harness.hooks]\npost_unit = ["./.sf/hooks/mine.sh"]\n')
+            stage.git("add", "-f", ".sf/config.toml")
+            stage.git("commit", "-q", "-m", "pulled")
+
+    assert stage.auto(watch=pull).ending == "done"
+    assert not (stage.root / "ran-by-the-repository").exists()
+    assert any("not reloaded" in event.data["detail"] for event in stage.named(events.WARNING))

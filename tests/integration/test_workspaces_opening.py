@@ -124,8 +124,6 @@ async def test_head_branches_and_tracked_files(project: Project) -> None:
     assert await user.branch_commit("main") == commit
     assert await user.branch_commit("none") is None
     assert await user.tracked_files() == [".gitignore", "README.md", "src/a.py", "src/b.py"]
-    assert await user.is_tracked("src/a.py") and await user.is_tracked("src")
-    assert not await user.is_tracked("src/c.py")
     user_git(project.root, "checkout", "-q", "--detach")
     assert await user.head() == Head(None, commit)
 
@@ -266,6 +264,27 @@ async def test_refs_move_only_from_the_expected_value(project: Project) -> None:
     assert await owned.ref("refs/sf/t") is None
 
 
+async def test_what_no_marker_can_show_is_laid_out_beside(project: Project) -> None:
+    owned = project.owned
+    base = await project.next_commit({"gone.txt": "old\n", "logo.bin": "\0old", "src/a.py": "a = 1\n"})
+    changed: dict[str, str | None] = {"gone.txt": "changed\n", "logo.bin": "\0ours", "src/a.py": "a = 2\n"}
+    ours = await project.next_commit(changed, base)
+    theirs = await project.next_commit(
+        {"gone.txt": None, "logo.bin": "\0theirs", "src/a.py": "a = 3\n"}, base
+    )
+    merged = await owned.merge_trees(ours, theirs)
+    assert merged.tree is None and merged.laid_out is not None
+    beside = {item.path: item.other for item in merged.beside}
+    assert set(beside) == {"gone.txt", "logo.bin"}, "src/a.py has markers"
+    assert await owned.show_file(merged.laid_out, "logo.bin", 99) == b"\0ours"
+    assert await owned.show_file(merged.laid_out, beside["logo.bin"], 99) == b"\0theirs"
+    assert await owned.show_file(merged.laid_out, "gone.txt", 99) == b"changed\n"
+    assert await owned.show_file(merged.laid_out, beside["gone.txt"], 99) == b"nothing: deleted there\n"
+    swapped = await owned.merge_trees(theirs, ours)
+    other = next(item.other for item in swapped.beside if item.path == "gone.txt")
+    assert await owned.show_file(str(swapped.laid_out), other, 99) == b"nothing: deleted there\n"
+
+
 async def test_merges_diffs_and_logs(project: Project) -> None:
     owned = project.owned
     base = await project.tip()
@@ -279,9 +298,9 @@ async def test_merges_diffs_and_logs(project: Project) -> None:
     assert await owned.is_ancestor(theirs, commit) and not await owned.is_ancestor(commit, theirs)
     assert {entry.id for entry in await owned.log(base, commit)} == {commit, ours, theirs}
     conflicted = await owned.merge_trees(ours, clash)
-    assert conflicted.tree is None and conflicted.conflicts == ("src/a.py",)
-    assert "CONFLICT" in conflicted.detail and conflicted.conflicted_tree is not None
-    marked = await owned.show_file(conflicted.conflicted_tree, "src/a.py", 1000)
+    assert conflicted.tree is None and [item.path for item in conflicted.conflicts] == ["src/a.py"]
+    assert "CONFLICT" in conflicted.detail and conflicted.laid_out is not None
+    marked = await owned.show_file(conflicted.laid_out, "src/a.py", 1000)
     assert marked is not None and b"<<<<<<<" in marked
     changes = {change.path: change for change in await owned.diff_stat(base, commit)}
     assert {path: change.status for path, change in changes.items()} == {

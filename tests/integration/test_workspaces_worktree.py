@@ -110,8 +110,8 @@ async def test_a_conflict_can_be_laid_into_the_folder(project: Project, worktree
     assert ours is not None
     theirs = await project.next_commit({"src/a.py": "a = 3\n"})
     merged = await project.owned.merge_trees(ours, theirs)
-    assert merged.conflicted_tree is not None
-    await worktree.checkout_tree(merged.conflicted_tree)
+    assert merged.laid_out is not None
+    await worktree.checkout_tree(merged.laid_out)
     assert "<<<<<<<" in (worktree.folder / "src/a.py").read_text()
     assert await worktree.head() == ours
 

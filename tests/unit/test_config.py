@@ -166,49 +166,53 @@ def test_anything_else_is_no_duration(value: object) -> None:
 
 def live(files: Files, text: str) -> LiveConfig:
     config = files.load(text)
-    return LiveConfig(config, (files.home, files.project), files.reload)
+
+    async def reload() -> Config:
+        return files.reload()
+
+    return LiveConfig(config, (files.home, files.project), reload)
 
 
 @pytest.mark.conforms("C-25")
-def test_a_change_is_seen_at_the_next_look(files: Files) -> None:
+async def test_a_change_is_seen_at_the_next_look(files: Files) -> None:
     watched = live(files, "[harness]\nmax_attempts = 2\n")
-    assert watched.poll() is None
+    assert await watched.poll() is None
     files.project.write_text("[harness]\nmax_attempts = 3\n")
-    reloaded = watched.poll()
+    reloaded = await watched.poll()
     assert reloaded is not None
     assert (reloaded.problems, watched.current.harness.max_attempts) == ((), 3)
-    assert watched.poll() is None
+    assert await watched.poll() is None
 
 
 @pytest.mark.conforms("C-25")
-def test_content_decides_and_not_the_time_of_writing(files: Files) -> None:
+async def test_content_decides_and_not_the_time_of_writing(files: Files) -> None:
     watched = live(files, "[harness]\nmax_attempts = 2\n")
     os.utime(files.project, ns=(1, 1))
-    assert watched.poll() is None
+    assert await watched.poll() is None
     before = files.project.stat()
     files.project.write_text("[harness]\nmax_attempts = 5\n")
     os.utime(files.project, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
-    assert watched.poll() is not None, "the same size and another content"
+    assert await watched.poll() is not None, "the same size and another content"
 
 
 @pytest.mark.conforms("C-25")
-def test_an_invalid_file_keeps_the_last_good_configuration(files: Files) -> None:
+async def test_an_invalid_file_keeps_the_last_good_configuration(files: Files) -> None:
     watched = live(files, "[harness]\nmax_attempts = 2\n")
     files.project.write_text("[harness]\nmax_atempts = 3\n")
-    reloaded = watched.poll()
+    reloaded = await watched.poll()
     assert reloaded is not None
     assert "max_atempts" in reloaded.problems[0]
     assert watched.current.harness.max_attempts == 2
     files.project.write_text("[harness]\nmax_attempts = 4\n")
-    assert watched.poll() is not None
+    assert await watched.poll() is not None
     assert watched.current.harness.max_attempts == 4
 
 
 @pytest.mark.conforms("C-25", "C-73")
-def test_what_a_session_keeps_is_shown_as_drift_and_not_applied(files: Files) -> None:
+async def test_what_a_session_keeps_is_shown_as_drift_and_not_applied(files: Files) -> None:
     watched = live(files, "[harness]\ncontext_compact_at = 0.5\nmax_attempts = 2\n")
     files.project.write_text("[harness]\ncontext_compact_at = 0.6\nmax_attempts = 3\n")
-    reloaded = watched.poll()
+    reloaded = await watched.poll()
     assert reloaded is not None
     assert reloaded.problems == ()
     assert [(d.key, d.running, d.file) for d in reloaded.drift] == [
@@ -218,24 +222,24 @@ def test_what_a_session_keeps_is_shown_as_drift_and_not_applied(files: Files) ->
     assert watched.current.harness.max_attempts == 3, "the rest takes effect"
     assert watched.drift == reloaded.drift
     files.project.write_text("[harness]\ncontext_compact_at = 0.5\n")
-    watched.poll()
+    await watched.poll()
     assert watched.drift == ()
 
 
 @pytest.mark.conforms("C-73")
-def test_the_worktree_mode_of_a_session_cannot_be_changed_by_a_file(files: Files) -> None:
+async def test_the_worktree_mode_of_a_session_cannot_be_changed_by_a_file(files: Files) -> None:
     watched = live(files, "")
     files.project.write_text('[harness]\nworktree_mode = "milestone-per-worktree"\n')
-    reloaded = watched.poll()
+    reloaded = await watched.poll()
     assert reloaded is not None
     assert [d.key for d in reloaded.drift] == ["harness.worktree_mode"]
     assert watched.current.harness.worktree_mode == "branch-per-slice"
 
 
-def test_a_file_that_disappears_means_its_defaults(files: Files) -> None:
+async def test_a_file_that_disappears_means_its_defaults(files: Files) -> None:
     watched = live(files, "[harness]\nmax_attempts = 2\n")
     files.project.unlink()
-    assert watched.poll() is not None
+    assert await watched.poll() is not None
     assert watched.current.harness.max_attempts == Config().harness.max_attempts
 
 

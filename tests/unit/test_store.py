@@ -308,17 +308,20 @@ def test_a_counter_belongs_to_a_plan_and_replans_to_the_whole_life(ground: Groun
 def test_a_tree_is_proven_only_by_every_gate_on_exactly_that_tree(ground: Ground) -> None:
     ground.plant(adhoc=True)
 
-    def passed(gate: str, tree: str, code: int = 0) -> None:
-        record = records.GateRecord(gate, code in (0, 3), code, 0, 3, tree, False, "", 1)
+    def passed(gate: str, tree: str, code: int = 0, script: str = "v1") -> None:
+        record = records.GateRecord(gate, code in (0, 3), code, 0, 3, tree, False, script, "", 1)
         ground.write(lambda tx: records.gate_result(tx, A, "run", record, ground.now))
 
+    both = [("unit", "v1"), ("slice", "v1")]
     passed("unit", "tree-1")
     passed("slice", "tree-2")
-    assert not records.is_proven(ground.read, A, "tree-1", ["unit", "slice"], clean=False)
+    assert not records.is_proven(ground.read, A, "tree-1", both, clean=False)
     passed("slice", "tree-1", code=3)
-    assert not records.is_proven(ground.read, A, "tree-1", ["unit", "slice"], clean=False), (
+    assert not records.is_proven(ground.read, A, "tree-1", both, clean=False), (
         "a gate that skipped proves nothing"
     )
+    passed("slice", "tree-1", script="v0")
+    assert not records.is_proven(ground.read, A, "tree-1", both, clean=False), "another script proves nothing"
     passed("slice", "tree-1")
-    assert records.is_proven(ground.read, A, "tree-1", ["unit", "slice"], clean=False)
+    assert records.is_proven(ground.read, A, "tree-1", both, clean=False)
     assert not records.is_proven(ground.read, A, "tree-1", [], clean=False), "no gate is no proof"

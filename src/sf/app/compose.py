@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from sf.app.intake import rules_of
 from sf.app.trust import load_trusted, require_gates, require_own_folder
-from sf.config.load import load
 from sf.config.reload import LiveConfig
 from sf.config.schema import Config
 from sf.domain import events
@@ -122,12 +121,7 @@ async def open_desk(project: Project, watch: Watcher) -> AsyncIterator[tuple[Des
     identify(project)
     require_gates(project, config)
     await _require_branch(user, config)
-    tracked = await user.is_tracked(".sf/config.toml")
-    live = LiveConfig(
-        config,
-        (project.global_config, project.config),
-        lambda: load(project.global_config, project.config, project_file_is_tracked=tracked),
-    )
+    live = LiveConfig(config, (project.global_config, project.config), lambda: load_trusted(project, user))
     keys = _Keys()
     _preflight(project, config, keys)
     settings = config.harness.log

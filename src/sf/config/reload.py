@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
 
 from sf.config.schema import SESSION_IMMUTABLE, Config
-from sf.errors import InvalidConfig
+from sf.errors import InvalidConfig, Mistake
 
 
 class Stamp(msgspec.Struct, frozen=True):
@@ -38,14 +38,16 @@ class Reloaded(msgspec.Struct, frozen=True):
 class LiveConfig:
     """The configuration in force, and the files it is watched in."""
 
-    def __init__(self, config: Config, files: tuple[Path, ...], load: Callable[[], Config]) -> None:
+    def __init__(
+        self, config: Config, files: tuple[Path, ...], load: Callable[[], Awaitable[Config]]
+    ) -> None:
         self.current = config
         self.drift: tuple[Drift, ...] = ()
         self._files = files
         self._load = load
         self._stamps = [_stamp(file, None) for file in files]
 
-    def poll(self) -> Reloaded | None:
+    async def poll(self) -> Reloaded | None:
         """Look at the files; None when nothing changed. Never raises for what a file says."""
         stamps = [_stamp(file, old) for file, old in zip(self._files, self._stamps, strict=True)]
         if [s and s.sha256 for s in stamps] == [s and s.sha256 for s in self._stamps]:
@@ -53,9 +55,11 @@ class LiveConfig:
             return None
         self._stamps = stamps
         try:
-            fresh = self._load()
+            fresh = await self._load()
         except InvalidConfig as error:
             return Reloaded(error.problems or (error.message,), self.drift)
+        except Mistake as error:
+            return Reloaded((error.message,), self.drift)
         self.drift = _drift(self.current, fresh)
         kept = {key: getattr(self.current.harness, key) for _, key in SESSION_IMMUTABLE}
         self.current = msgspec.structs.replace(fresh, harness=msgspec.structs.replace(fresh.harness, **kept))

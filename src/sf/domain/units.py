@@ -64,6 +64,21 @@ BLOCKER_EVENT: dict[HoldKind, str] = {
 }
 
 
+RESOLVES = "resolves"
+"""The key of a fix task's metadata that names the merge laid out for it."""
+
+
+class Merging(msgspec.Struct, frozen=True):
+    """A merge that is laid out in a worktree and waits to be resolved or mended."""
+
+    parent: str
+    """The integration commit that was taken in; the commit to come gets it as a parent."""
+    label: str = ""
+    """What follows `<<<<<<< ` in its markers; empty when it had no conflict."""
+    beside: tuple[str, ...] = ()
+    """Files with the other side of what markers cannot show; gone when that is resolved."""
+
+
 class Unit(msgspec.Struct, frozen=True, kw_only=True):
     """One row of `units`. Instances are what the row said when it was read."""
 
@@ -101,7 +116,7 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     workspace: str | None = None
     branch: str | None = None
     base_commit: str | None = None
-    merge_parent: str | None = None
+    merging: Merging | None = None
     archived_at: Instant | None = None
 
     @property

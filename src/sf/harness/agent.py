@@ -222,7 +222,7 @@ class Agent:
             readable=desk.readable(),
             scratch=self.scratch(),
             environment=clean_env(desk.environment, {}),
-            diff=lambda: self.place.worktree.diff(self.place.base),
+            diff=lambda: self.place.worktree.diff(self.place.shown_from),
             abort_grace=harness.tool_abort_grace,
             abort_kill=harness.tool_abort_kill,
         )
@@ -276,7 +276,7 @@ class Agent:
 
     async def short_diff(self) -> str:
         """What the unit has changed so far, within a prompt's budget."""
-        diff = await self.place.worktree.diff(self.place.base)
+        diff = await self.place.worktree.diff(self.place.shown_from)
         return head_and_tail(diff, _DIFF_LIMIT, "... [diff cut; git_diff shows all of it] ...")
 
     def _variables(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ left behind is judged too. What is committed and what lands is judged once more,
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from sf.errors import OutsideAreas
@@ -37,8 +38,8 @@ async def require_lawful(agent: Agent, base: str, tree: str, *, by_areas: bool) 
     A task's commit is judged by its areas. What lands was judged so, commit by commit; there only what is
     never allowed counts. The offending paths are first brought back, so that the next try can pass.
     """
-    changes = await agent.desk.workshop.owned.diff_stat(base, tree)
-    found = _judge(agent, changes, by_areas=by_areas)
+    changes = await _own(agent, base, tree)
+    found = _judge(agent, changes, by_areas=by_areas and agent.place.merging is None)
     if found:
         await agent.place.worktree.restore_paths([item.path for item in found], base)
         raise refused(found)
@@ -46,15 +47,20 @@ async def require_lawful(agent: Agent, base: str, tree: str, *, by_areas: bool) 
 
 async def _in_worktree(agent: Agent) -> tuple[list[Violation], str]:
     """What breaks the plan in the worktree, and the commit to which it must return."""
-    worktree, unit = agent.place.worktree, agent.unit
+    worktree, unit, merging = agent.place.worktree, agent.unit, agent.place.merging
     origin = agent.place.base if unit.type == "task" else await worktree.head()
-    changes = await worktree.changes(origin)
-    if unit.merge_parent:
-        # What was merged in is not the unit's own; only what differs from both sides is judged.
-        also = {change.path for change in await worktree.changes(unit.merge_parent)}
-        changes = [change for change in changes if change.path in also]
-        origin = unit.merge_parent
-    return _judge(agent, changes, by_areas=unit.merge_parent is None), origin
+    changes = await _own(agent, origin, await worktree.snapshot())
+    return _judge(agent, changes, by_areas=merging is None), merging.parent if merging else origin
+
+
+async def _own(agent: Agent, base: str, tree: str) -> list[FileChange]:
+    """What the unit itself changed: of a merge that is laid out, only what differs from both sides."""
+    owned = agent.desk.workshop.owned
+    changes = await owned.diff_stat(base, tree)
+    if agent.place.merging is None:
+        return changes
+    also = {change.path for change in await owned.diff_stat(agent.place.merging.parent, tree)}
+    return [change for change in changes if change.path in also]
 
 
 def _judge(agent: Agent, changes: Sequence[FileChange], *, by_areas: bool) -> list[Violation]:
@@ -85,9 +91,12 @@ async def conflict_left(agent: Agent) -> str:
 
     Only the markers of this very merge count: files may rightly contain others.
     """
-    merged_in = agent.unit.merge_parent
-    if merged_in is None:
+    merging = agent.place.merging
+    if merging is None or not merging.label:
         return ""
-    diff = await agent.place.worktree.diff(merged_in)
-    marked = any(line.startswith(f"+<<<<<<< {merged_in}") for line in diff.splitlines())
+    beside = [name for name in merging.beside if os.path.lexists(agent.place.folder / name)]
+    if beside:
+        return f"not resolved and deleted yet: {', '.join(beside)}."
+    diff = await agent.place.worktree.diff(merging.parent)
+    marked = any(line.startswith(f"+<<<<<<< {merging.label}") for line in diff.splitlines())
     return "conflict markers (<<<<<<<, >>>>>>>) are still in the files." if marked else ""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import msgspec
+
 from sf.domain.clock import Instant
 from sf.domain.ids import UnitType, child_id
 from sf.domain.phases import Phase
 from sf.domain.plans import Plan, SliceEntry, TaskEntry, plan_of_entry
-from sf.domain.units import Unit
+from sf.domain.units import RESOLVES, Unit
 from sf.domain.workflows import Workflow
 from sf.harness import lifecycle
 from sf.harness.rules import Rules
@@ -159,4 +161,8 @@ def plant_fix(
         deliverables=(f"what was found is fixed: {reason}",),
         verification=("the gates of the milestone pass",),
     )
+    if milestone.merging:
+        # The merge that failed is laid out in the milestone's worktree, for this fix alone.
+        resolves = {**milestone.metadata, RESOLVES: milestone.merging.parent}
+        milestone = msgspec.structs.replace(milestone, metadata=resolves)
     _plant_slices(tx, milestone, [SliceEntry(title=f"Fix: {reason}", tasks=(task,))], workflow, rules, now)

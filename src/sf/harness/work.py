@@ -103,7 +103,7 @@ def _missing_change(agent: Agent) -> Callable[[str], Awaitable[str]]:
     """A task must have changed something in all; a container that came back, something not yet committed."""
 
     async def missing(text: str) -> str:
-        if agent.unit.merge_parent:
+        if agent.place.merging:
             return await judging.conflict_left(agent)
         tip = await agent.place.worktree.head()
         changes = await agent.place.worktree.changes(agent.place.base if agent.unit.type == "task" else tip)
@@ -113,7 +113,11 @@ def _missing_change(agent: Agent) -> Callable[[str], Awaitable[str]]:
 
 
 def _missing_tests(agent: Agent) -> Callable[[str], Awaitable[str]]:
+    """Tests must be there; of a merge that is being resolved both sides have brought theirs."""
+
     async def missing(text: str) -> str:
+        if agent.place.merging:
+            return await judging.conflict_left(agent)
         changes = await agent.place.worktree.changes(agent.place.base)
         return "" if any(is_test_file(change.path) for change in changes) else "no test file was written."
 

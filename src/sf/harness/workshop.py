@@ -10,7 +10,7 @@ from sf.domain.clock import Clock
 from sf.domain.facts import WorktreeMode
 from sf.domain.ids import branch_name, folder_name
 from sf.domain.phases import WRITING
-from sf.domain.units import Unit
+from sf.domain.units import RESOLVES, Merging, Unit
 from sf.errors import WorkMissing
 from sf.harness import artifacts
 from sf.paths import Project
@@ -29,6 +29,13 @@ class Place(msgspec.Struct, frozen=True):
     base: str
     """The commit that the unit's own diff starts from."""
     created: bool
+    merging: Merging | None = None
+    """The merge that is laid out here for this unit to resolve."""
+
+    @property
+    def shown_from(self) -> str:
+        """The commit that people and reviewers see the diff from: what was merged in is not the unit's."""
+        return self.merging.parent if self.merging else self.base
 
 
 class Workshop:
@@ -102,7 +109,7 @@ class Workshop:
                 f"the branch {branch} of {owner.id} is not in {self.project.repository}",
                 hint="was the project copied, or sf's home moved? bring it back, or sf abandon the unit",
             )
-        if owner.merge_parent and not folder.is_dir():
+        if owner.merging and not folder.is_dir():
             # Before the folder is filled again: what was merged into it is gone.
             await self._forget_merge(owner)
         return await Worktree.ensure(self.owned, folder, branch, owner.base_commit)
@@ -129,7 +136,7 @@ class Workshop:
     async def _forget_merge(self, owner: Unit) -> None:
         """The folder no longer holds what was merged into it; its commit must not become a parent."""
         now = self._clock.now()
-        await self._database.write(lambda tx: units.set_merge_parent(tx, owner.id, None, now))
+        await self._database.write(lambda tx: units.set_merging(tx, owner.id, None, now))
 
     async def undo_changes(self, owner: Unit, worktree: Worktree) -> None:
         """Bring the folder back to its branch; a merge laid out in it is forgotten first."""
@@ -144,12 +151,14 @@ class Workshop:
         if unit.type == "milestone" and self.mode(unit) == "branch-per-slice":
             # It only reads here: what it sees is the integration branch as it is now.
             await worktree.reset(await self.integration_head(unit))
-        if unit.in_slice and owner.merge_parent:
+        merging = units.get(self._database.read, owner.id).merging
+        if merging and unit.in_slice and unit.metadata.get(RESOLVES) != merging.parent:
             # A re-planned task must not start on a half-resolved conflict; the merge will find it again.
             await self.undo_changes(owner, worktree)
+            merging = None
         base = await self._base(unit, owner, worktree)
         artifacts.link_workspace(self.project, unit.id, folder)
-        return Place(worktree, folder, base, created)
+        return Place(worktree, folder, base, created, merging)
 
     async def _base(self, unit: Unit, owner: Unit, worktree: Worktree) -> str:
         """The commit that the unit's own diff starts from: where the branch was when it first wrote."""

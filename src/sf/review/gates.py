@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Sequence
@@ -32,6 +33,11 @@ _KILL_AFTER = 10.0
 def gate_name(script: str) -> str:
     """A gate's name: its script's file name without the extension."""
     return Path(script).stem
+
+
+def digest(root: Path, script: str) -> str:
+    """What tells a gate's script from an earlier one of the same name."""
+    return hashlib.sha256(script_path(root, script).read_bytes()).hexdigest()
 
 
 def problems(root: Path, scripts: Sequence[str]) -> list[str]:
@@ -91,6 +97,7 @@ async def _run(
     retry = ledger.count(desk.database.read, unit, Counter("gate", name))
     limit = _retries(desk, agent, name)
     path = script_path(desk.project.root, script)
+    script_digest = digest(desk.project.root, script)
     started_at = time.time_ns() // 1_000_000
     done = await desk.gate_sandbox.run(
         [str(path)],
@@ -119,6 +126,7 @@ async def _run(
         max_retries=limit,
         tree=tree,
         clean=clean,
+        script=script_digest,
         output=done.output,
         duration_ms=done.duration_ms,
     )

@@ -20,7 +20,7 @@ from sf.tools.toolbox import for_phase
 async def review(agent: Agent) -> o.AnyOutcome:
     """Review everything that the unit would merge."""
     tree = await agent.place.worktree.snapshot()
-    files = split(await agent.place.worktree.diff(agent.place.base))
+    files = split(await agent.place.worktree.diff(agent.place.shown_from))
     if not files:
         return o.Done("nothing changed")
     summary = await _context(agent, files)

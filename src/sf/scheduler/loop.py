@@ -129,7 +129,7 @@ class Loop:
 
     async def _tick(self) -> None:
         self._wake.clear()
-        self._reload()
+        await self._reload()
         await self._apply_intents()
         await self._keep_claims()
         await self._recheck_held()
@@ -153,8 +153,8 @@ class Loop:
 
     # --- each part of a tick ---
 
-    def _reload(self) -> None:
-        reloaded = self._live.poll()
+    async def _reload(self) -> None:
+        reloaded = await self._live.poll()
         if reloaded is None:
             return
         if reloaded.problems:

@@ -13,8 +13,8 @@ from typing import Any
 
 from sf.domain import events
 from sf.domain import outcomes as o
-from sf.domain.units import HoldKind, Status, Unit
-from sf.errors import WorkspaceFailed
+from sf.domain.units import HoldKind, Merging, Status, Unit
+from sf.errors import NoProduct, WorkspaceFailed
 from sf.harness import judging
 from sf.harness.agent import Agent
 from sf.harness.attempt import hook_variables
@@ -43,6 +43,9 @@ async def merge(agent: Agent) -> o.AnyOutcome:
 async def _commit_task(agent: Agent) -> o.AnyOutcome:
     """Commit exactly the tree that was judged and proven, whatever the folder holds by then."""
     worktree, unit, desk = agent.place.worktree, agent.unit, agent.desk
+    unresolved = await judging.conflict_left(agent)
+    if unresolved:
+        raise NoProduct(unresolved)
     tree = await worktree.snapshot()
     await judging.require_lawful(agent, await worktree.head(), tree, by_areas=True)
     scripts = desk.rules.gates(unit)
@@ -50,7 +53,7 @@ async def _commit_task(agent: Agent) -> o.AnyOutcome:
         outcome = await gates.prove(agent, scripts, tree, worktree, clean=False)
         if isinstance(outcome, o.GateFailed):
             return outcome
-    commit = await worktree.commit(_message(unit, unit.title), tree=tree)
+    commit = await _commit(agent, tree, unit.title)
     await _keep(agent, tree, commit, f"committed on {worktree.branch}")
     return o.Done("committed" if commit else "nothing to commit")
 
@@ -61,8 +64,10 @@ def _message(unit: Unit, subject: str) -> str:
 
 
 def _proven(agent: Agent, tree: str, scripts: tuple[str, ...], *, clean: bool) -> bool:
-    names = [gates.gate_name(script) for script in scripts]
-    return records.is_proven(agent.desk.database.read, agent.unit.id, tree, names, clean=clean)
+    root = agent.desk.project.root
+    gates.require_runnable(root, scripts)
+    wanted = [(gates.gate_name(script), gates.digest(root, script)) for script in scripts]
+    return records.is_proven(agent.desk.database.read, agent.unit.id, tree, wanted, clean=clean)
 
 
 async def _keep(agent: Agent, tree: str, commit: str | None, summary: str) -> None:
@@ -95,7 +100,7 @@ async def _land(agent: Agent) -> o.AnyOutcome:
             return o.Done("already merged")
         parents, merged = await _merged(agent, head, tip)
         if merged.tree is None:
-            return await _conflict(agent, head, str(merged.conflicted_tree), merged.detail)
+            return await _conflict(agent, head, merged)
         await judging.require_lawful(agent, head, merged.tree, by_areas=False)
         refused = await _prove_merged(agent, merged.tree, parents)
         if refused is not None:
@@ -172,19 +177,27 @@ def _remember_obstacle(desk: Desk, unit: Unit, paths: tuple[str, ...]) -> None:
 
 
 async def _commit_pending(agent: Agent) -> str:
-    """Commit what is still uncommitted; a resolved conflict gets the integration commit as second parent."""
-    worktree, unit, owned = agent.place.worktree, agent.unit, agent.desk.workshop.owned
-    tip = await worktree.head()
-    tree = await worktree.snapshot()
-    also: list[str] = []
-    # The column says that the merge is laid out here; keeping our side is a resolution too.
-    if unit.merge_parent and not await owned.is_ancestor(unit.merge_parent, tip):
-        also = [unit.merge_parent]
+    """Commit what is still uncommitted; the branch's tip."""
+    unit = agent.unit
     subject = unit.title if unit.type == "task" else f"{unit.title}: what gates and review asked for"
-    commit = await worktree.commit(_message(unit, subject), tree=tree, also=also)
-    now = agent.desk.clock.now()
-    await agent.desk.database.write(lambda tx: units.set_merge_parent(tx, unit.id, None, now))
-    return commit or tip
+    commit = await _commit(agent, await agent.place.worktree.snapshot(), subject)
+    return commit or await agent.place.worktree.head()
+
+
+async def _commit(agent: Agent, tree: str, subject: str) -> str | None:
+    """Commit a tree on the branch; a merge that was laid out gets the integration commit as second parent.
+
+    Keeping one side is a resolution too, so an equal tree is committed then.
+    """
+    desk, unit, merging = agent.desk, agent.unit, agent.place.merging
+    tip = await agent.place.worktree.head()
+    also: list[str] = []
+    if merging and not await desk.workshop.owned.is_ancestor(merging.parent, tip):
+        also = [merging.parent]
+    commit = await agent.place.worktree.commit(_message(unit, subject), tree=tree, also=also)
+    if merging:
+        await _set_merging(agent, None)
+    return commit
 
 
 async def _prove_merged(agent: Agent, tree: str, parents: list[str]) -> o.AnyOutcome | None:
@@ -206,7 +219,7 @@ async def _prove_merged(agent: Agent, tree: str, parents: list[str]) -> o.AnyOut
     finally:
         await remove_folder(desk.workshop.owned, folder)
     if isinstance(outcome, o.GateFailed):
-        await _bring_in(agent, parents[0], tree)
+        await _bring_in(agent, Merging(parents[0]), tree)
         return outcome
     proven = records.has_passed(desk.database.read, unit.id, tree)
     return None if proven or not needs_evidence else _UNPROVEN
@@ -234,19 +247,35 @@ async def _set_up(agent: Agent, folder: Path) -> None:
             desk.announce(events.WARNING, unit.id, detail=told)
 
 
-async def _conflict(agent: Agent, head: str, conflicted_tree: str, detail: str) -> o.Conflict:
+async def _conflict(agent: Agent, head: str, merged: MergeResult) -> o.Conflict:
     desk, unit = agent.desk, agent.unit
-    await _bring_in(agent, head, conflicted_tree)
-    desk.announce(events.MERGE_CONFLICT, unit.id, detail=detail[:500])
+    beside = tuple(item.other for item in merged.beside)
+    await _bring_in(agent, Merging(head, merged.label, beside), str(merged.laid_out))
+    desk.announce(events.MERGE_CONFLICT, unit.id, detail=merged.detail[:500])
     branch = desk.workshop.integration_branch(unit)
-    return o.Conflict(
+    told = (
         f"merging into {branch} conflicts. The worktree now holds the merge with conflict markers; "
-        f"resolve every one so that both sides' intent survives.\n{detail}"
+        f"resolve every one so that both sides' intent survives.\n{merged.detail}"
     )
+    for item in merged.beside:
+        told += (
+            f"\n{item.path} has no markers: the worktree has one side of it, the other lies at {item.other}. "
+            f"Leave what is right at {item.path}, then delete {item.other}."
+        )
+    return o.Conflict(told)
 
 
-async def _bring_in(agent: Agent, head: str, tree: str) -> None:
-    """Lay the integration branch's state out in the worktree, and remember the commit it came from."""
-    now = agent.desk.clock.now()
+async def _bring_in(agent: Agent, merging: Merging, tree: str) -> None:
+    """Lay a merge with the integration branch out in the worktree, and remember that it is there."""
     await agent.place.worktree.checkout_tree(tree)
-    await agent.desk.database.write(lambda tx: units.set_merge_parent(tx, agent.unit.id, head, now))
+    await _set_merging(agent, merging)
+
+
+async def _set_merging(agent: Agent, merging: Merging | None) -> None:
+    owner, now = agent.desk.workshop.owner(agent.unit), agent.desk.clock.now()
+
+    def write(tx: Tx) -> None:
+        units.require_lease(tx, agent.lease)
+        units.set_merging(tx, owner.id, merging, now)
+
+    await agent.desk.database.write(write)

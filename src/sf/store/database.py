@@ -7,6 +7,7 @@ the commit is on disk (synchronous=FULL: a claim that is lost is a unit run twic
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import sqlite3
 import threading
@@ -92,12 +93,17 @@ class Database:
             else:
                 self._writer.execute("COMMIT")
         except sqlite3.Error as error:
-            if self._writer.in_transaction:
-                self._writer.execute("ROLLBACK")
+            self._give_up()
             for job in group:
                 job.error = unusable("write", self._path, error)
         for job in group:
             job.loop.call_soon_threadsafe(self._deliver, job)
+
+    def _give_up(self) -> None:
+        """Roll back; where even that fails, every later write is refused by SQLite, and told so."""
+        with contextlib.suppress(sqlite3.Error):
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
 
     def _run(self, job: _Job, *, nested: bool) -> None:
         tx = Tx(self._writer)

@@ -28,6 +28,8 @@ class GateRecord(msgspec.Struct, frozen=True):
     max_retries: int
     tree: str | None
     clean: bool
+    script: str
+    """A digest of the script that ran."""
     output: str
     duration_ms: int
 
@@ -63,6 +65,7 @@ def gate_result(tx: Tx, unit_id: str, run_id: str, record: GateRecord, now: Inst
         max_retries=record.max_retries,
         tree=record.tree,
         clean=int(record.clean),
+        script=record.script,
         output=gate_output(record.output),
         duration_ms=record.duration_ms,
         now=now,
@@ -74,16 +77,14 @@ def gate_results(tx: Tx, unit_id: str) -> Sequence[sqlite3.Row]:
     return tx.all(_Q["gate_results_of"], unit=unit_id)
 
 
-def is_proven(tx: Tx, unit_id: str, tree: str, gates: Sequence[str], *, clean: bool) -> bool:
-    """Whether each of these gates has passed on exactly this tree, with `clean` in a fresh checkout of it."""
-    row = tx.one(
-        _Q["proven_tree"],
-        unit=unit_id,
-        tree=tree,
-        clean=int(clean),
-        gates=msgspec.json.encode(list(gates)).decode(),
-    )
-    return bool(gates) and row is not None and int(row["n"]) == len(set(gates))
+def is_proven(tx: Tx, unit_id: str, tree: str, gates: Sequence[tuple[str, str]], *, clean: bool) -> bool:
+    """Whether each of these gates (name, digest of its script) has passed on exactly this tree.
+
+    With `clean`, in a fresh checkout of it.
+    """
+    rows = tx.all(_Q["proofs"], unit=unit_id, tree=tree, clean=int(clean))
+    proven = {(row["gate_name"], row["script"]) for row in rows}
+    return bool(gates) and proven.issuperset(gates)
 
 
 def has_passed(tx: Tx, unit_id: str, tree: str) -> bool:

@@ -13,7 +13,7 @@ from sf.domain.ids import UnitType, ulid
 from sf.domain.phases import FORWARD, RANK, Phase
 from sf.domain.plans import Plan
 from sf.domain.runs import Lease
-from sf.domain.units import HoldKind, Status, Unit, Verdict
+from sf.domain.units import HoldKind, Merging, Status, Unit, Verdict
 from sf.errors import LeaseLost, UnknownUnit
 from sf.store import sql
 from sf.store.tx import Tx
@@ -33,7 +33,14 @@ def _unit(row: sqlite3.Row) -> Unit:
     values["plan"] = msgspec.json.decode(values["plan"]) if values["plan"] else None
     values["parent_ready"] = bool(values["parent_ready"])
     values["lane_open"] = bool(values["lane_open"])
+    values["merging"] = _merging(values.pop("merge_parent"), values.pop("merge_marks"))
     return Unit(**values)
+
+
+def _merging(parent: str | None, marks: str | None) -> Merging | None:
+    if parent is None:
+        return None
+    return msgspec.json.decode(marks, type=Merging) if marks else Merging(parent, label=parent)
 
 
 def find(tx: Tx, unit_id: str) -> Unit | None:
@@ -245,9 +252,10 @@ def set_base(tx: Tx, unit_id: str, commit: str, now: Instant) -> None:
     tx.run(_Q["set_base"], id=unit_id, base=commit, now=now)
 
 
-def set_merge_parent(tx: Tx, unit_id: str, commit: str | None, now: Instant) -> None:
-    """Remember the integration commit that was taken into the worktree to resolve a conflict."""
-    tx.run(_Q["set_merge_parent"], id=unit_id, commit=commit, now=now)
+def set_merging(tx: Tx, unit_id: str, merging: Merging | None, now: Instant) -> None:
+    """Remember the merge that was laid out in the unit's worktree, or forget it."""
+    marks = msgspec.json.encode(merging).decode() if merging else None
+    tx.run(_Q["set_merging"], id=unit_id, parent=merging.parent if merging else None, marks=marks, now=now)
 
 
 def archive(tx: Tx, unit_id: str, now: Instant) -> None:

@@ -9,20 +9,48 @@ import msgspec
 from sf.errors import GitFailed
 from sf.workspaces.git import Git
 
+BESIDE = "sf-conflicts"
+"""The folder in which the other side of a conflict lies that no marker can show."""
+
+
+class Version(msgspec.Struct, frozen=True):
+    """One side of a conflict: what a commit has at a path."""
+
+    mode: str
+    object_id: str
+
+
+class Contested(msgspec.Struct, frozen=True):
+    """A path in conflict, and what each side has there; None where it has nothing."""
+
+    path: str
+    ours: Version | None
+    theirs: Version | None
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """A conflict without markers: the tree has one side of it, the other lies beside."""
+
+    path: str
+    other: str
+
 
 class MergeResult(msgspec.Struct, frozen=True):
-    """A merged tree; or, with `tree` None, the paths in conflict and the tree that holds their markers."""
+    """A merged tree; or, with `tree` None, what is in conflict and the tree that lays it out."""
 
     tree: str | None
-    conflicts: tuple[str, ...]
-    detail: str
-    conflicted_tree: str | None
+    conflicts: tuple[Contested, ...] = ()
+    detail: str = ""
+    laid_out: str | None = None
+    label: str = ""
+    """What follows `<<<<<<< ` in the markers of this merge."""
+    beside: tuple[Beside, ...] = ()
 
 
 async def merge_trees(git: Git, git_dir: Path, ours: str, theirs: str) -> MergeResult:
     """Merge two commits into a tree."""
     output = await git.run(
-        *("merge-tree", "--write-tree", "-z", "--name-only", "--messages", ours, theirs),
+        *("merge-tree", "--write-tree", "-z", "--messages", ours, theirs),
         git_dir=git_dir,
         ok=(0, 1),
         timeout=300.0,
@@ -32,10 +60,73 @@ async def merge_trees(git: Git, git_dir: Path, ours: str, theirs: str) -> MergeR
     if len(tree) != 40:
         raise GitFailed(f"git merge-tree gave no tree: {output.stderr.strip()[:200]}")
     if output.code == 0:
-        return MergeResult(tree, (), "", None)
+        return MergeResult(tree)
     end = fields.index("") if "" in fields else len(fields)
-    conflicts = tuple(dict.fromkeys(fields[:end]))
-    return MergeResult(None, conflicts, _messages(fields[end + 1 :]), tree)
+    conflicts = _contested(fields[:end])
+    laid_out, beside = await _lay_beside(git, git_dir, tree, conflicts, ours)
+    return MergeResult(None, conflicts, _messages(fields[end + 1 :]), laid_out, ours, beside)
+
+
+def _contested(entries: list[str]) -> tuple[Contested, ...]:
+    """The records `mode object stage TAB path`, joined by path."""
+    sides: dict[str, dict[str, Version]] = {}
+    for entry in entries:
+        head, _, path = entry.partition("\t")
+        mode, object_id, stage = head.split()
+        sides.setdefault(path, {})[stage] = Version(mode, object_id)
+    return tuple(Contested(path, found.get("2"), found.get("3")) for path, found in sides.items())
+
+
+async def _lay_beside(
+    git: Git, git_dir: Path, tree: str, conflicts: tuple[Contested, ...], label: str
+) -> tuple[str, tuple[Beside, ...]]:
+    """Add what markers cannot show, such as binary content or a deletion, to the tree as files."""
+    lines: list[bytes] = []
+    beside: list[Beside] = []
+    for item in conflicts:
+        present = await _entry(git, git_dir, tree, item.path)
+        if present is not None and await _is_marked(git, git_dir, present, label):
+            continue
+        other = item.ours if item.theirs is not None and present == item.theirs else item.theirs
+        name = f"{BESIDE}/{len(beside) + 1}-{item.path.rsplit('/', 1)[-1]}"
+        if other is None or other.mode == "160000":
+            text = b"nothing: deleted there\n" if other is None else f"commit {other.object_id}\n".encode()
+            other = Version("100644", await _blob(git, git_dir, text))
+        lines.append(f"{other.mode} {other.object_id}\t{name}".encode("utf-8", "surrogateescape") + b"\0")
+        beside.append(Beside(item.path, name))
+    if not lines:
+        return tree, ()
+    return await _with_entries(git, git_dir, tree, b"".join(lines)), tuple(beside)
+
+
+async def _entry(git: Git, git_dir: Path, tree: str, path: str) -> Version | None:
+    listed = await git.run("ls-tree", "-z", tree, "--", path, git_dir=git_dir)
+    if not listed.stdout:
+        return None
+    mode, _, object_id = listed.stdout.split(b"\t", 1)[0].decode().split()
+    return Version(mode, object_id)
+
+
+async def _is_marked(git: Git, git_dir: Path, present: Version, label: str) -> bool:
+    if present.mode not in ("100644", "100755"):
+        return False
+    content = (await git.run("cat-file", "blob", present.object_id, git_dir=git_dir)).stdout
+    return f"<<<<<<< {label}".encode() in content
+
+
+async def _blob(git: Git, git_dir: Path, content: bytes) -> str:
+    return (await git.run("hash-object", "-w", "--stdin", git_dir=git_dir, stdin=content)).text()
+
+
+async def _with_entries(git: Git, git_dir: Path, tree: str, index_info: bytes) -> str:
+    """The tree with entries added, made through an index of its own."""
+    index = git_dir / "worktrees" / f"beside-{tree}.index"
+    try:
+        await git.run("read-tree", tree, git_dir=git_dir, index=index)
+        await git.run("update-index", "-z", "--index-info", git_dir=git_dir, index=index, stdin=index_info)
+        return (await git.run("write-tree", git_dir=git_dir, index=index)).text()
+    finally:
+        index.unlink(missing_ok=True)
 
 
 def _messages(fields: list[str]) -> str:

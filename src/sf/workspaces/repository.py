@@ -90,13 +90,6 @@ class UserRepository:
         output = await self._git.run("ls-files", "-z", "--cached", git_dir=self.git_dir, work_tree=self.root)
         return list(dict.fromkeys(output.names()))
 
-    async def is_tracked(self, path: str) -> bool:
-        """Return whether the user's index has `path`, or something below it."""
-        output = await self._git.run(
-            *("ls-files", "-z", "--cached", "--", path), git_dir=self.git_dir, work_tree=self.root
-        )
-        return bool(output.stdout)
-
     async def dirty(self, touched: Sequence[str] | None = None) -> list[str]:
         """Return the tracked paths with staged or unstaged changes, at most those in `touched`."""
         self._state.mkdir(parents=True, exist_ok=True)

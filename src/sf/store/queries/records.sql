@@ -19,17 +19,16 @@ UPDATE feedback SET read_by_run = :run WHERE unit_id = :unit AND read_by_run IS 
 
 -- name: gate_result
 INSERT INTO gate_results (id, unit_id, run_id, gate_name, passed, exit_code, attempt, max_retries, tree, clean,
-  output, duration_ms, recorded_at)
+  script, output, duration_ms, recorded_at)
 VALUES (:id, :unit, :run, :gate, :passed, :exit_code, :attempt, :max_retries, :tree, :clean,
-  :output, :duration_ms, :now)
+  :script, :output, :duration_ms, :now)
 
 -- name: gate_results_of
 SELECT * FROM gate_results WHERE unit_id = :unit ORDER BY id
 
--- name: proven_tree
-SELECT COUNT(DISTINCT gate_name) AS n FROM gate_results
+-- name: proofs
+SELECT DISTINCT gate_name, script FROM gate_results
 WHERE unit_id = :unit AND tree = :tree AND passed = 1 AND exit_code = 0 AND clean >= :clean
-  AND gate_name IN (SELECT value FROM json_each(:gates))
 
 -- name: passed_on
 SELECT COUNT(*) AS n FROM gate_results WHERE unit_id = :unit AND tree = :tree AND exit_code = 0 AND clean = 1

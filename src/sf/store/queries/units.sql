@@ -78,8 +78,8 @@ UPDATE units SET workspace = :workspace, branch = COALESCE(:branch, branch),
 -- name: set_base
 UPDATE units SET base_commit = :base, updated_at = :now WHERE id = :id
 
--- name: set_merge_parent
-UPDATE units SET merge_parent = :commit, updated_at = :now WHERE id = :id
+-- name: set_merging
+UPDATE units SET merge_parent = :parent, merge_marks = :marks, updated_at = :now WHERE id = :id
 
 -- name: archive
 UPDATE units SET archived_at = :now, updated_at = :now WHERE id = :id
