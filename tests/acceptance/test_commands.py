@@ -90,6 +90,34 @@ def test_init_detects_tests_and_changes_nothing_the_second_time(tmp_path: Path) 
     assert ignored.stdout.decode().split() == [".sf/sf.db", ".sf/log/x"]
 
 
+def test_tests_that_appear_later_are_told_and_no_gate_is_left_lying_about(tmp_path: Path) -> None:
+    root = _repository(tmp_path / "p")
+    assert run_sf(root, tmp_path / "home", "init").returncode == 0
+    (root / "tests").mkdir()
+    (root / "tests" / "test_a.py").write_text("import unittest\n")
+    subprocess.run(["git", "add", "-A"], cwd=root, check=True)
+    again = run_sf(root, tmp_path / "home", "init")
+    assert "run by no gate: python3 -m unittest" in again.stdout
+    assert not (root / ".sf" / "gates").exists()
+
+
+def test_a_start_that_was_refused_is_repeated_by_status(stage: Stage) -> None:
+    stage.configure(CONFIG.replace("script:test", "anthropic:claude-haiku-4-5"))
+    stage.plan()
+    refused = stage.sf("auto", env={"ANTHROPIC_API_KEY": ""})
+    assert refused.returncode == 2
+    shown = stage.sf("status").stdout
+    assert "Session:    failed" in shown
+    assert "ANTHROPIC_API_KEY" in shown
+
+
+def test_short_ids_are_understood(stage: Stage) -> None:
+    stage.plan()
+    assert "milestone/m1: do it" in stage.sf("why", "m1").stdout
+    assert stage.sf("abandon", "m1", "no").returncode == 0
+    assert stage.unit("milestone/m1").status == "canceled"
+
+
 def test_init_without_tests_says_that_nothing_will_be_merged(tmp_path: Path) -> None:
     root = _repository(tmp_path / "p")
     done = run_sf(root, tmp_path / "home", "init")

@@ -15,7 +15,7 @@ from sf.config.reload import LiveConfig
 from sf.config.schema import Config
 from sf.domain import events
 from sf.domain.clock import SystemClock
-from sf.errors import DetachedHead, EmptyRepository, InvalidConfig
+from sf.errors import DetachedHead, EmptyRepository, InvalidConfig, SfError, StoreUnusable
 from sf.harness.desk import Desk
 from sf.harness.hooks import HookRunner
 from sf.harness.prompts import Prompts
@@ -33,6 +33,7 @@ from sf.scheduler.loop import Loop, Result
 from sf.scheduler.signposts import Signposts
 from sf.secrets import resolve
 from sf.store import sessions
+from sf.store.connection import transact
 from sf.store.database import Database
 from sf.store.tx import Tx
 from sf.workspaces.git import Git
@@ -55,7 +56,12 @@ async def autopilot(
     with lock.ProjectLock(
         project.lock, "autopilot", on_takeover=lambda stale: _log_takeover(project, stale)
     ) as held:
-        async with open_desk(project, watch) as (desk, live):
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                desk, live = await stack.enter_async_context(open_desk(project, watch))
+            except SfError as error:
+                _record_refusal(project, error)
+                raise
             loop = Loop(
                 desk,
                 live,
@@ -77,6 +83,18 @@ async def autopilot(
             finally:
                 restore()
                 bell.close()
+
+
+def _record_refusal(project: Project, error: SfError) -> None:
+    """Leave for `sf status` why the session did not start; a project that has no session yet has no row."""
+
+    def write(tx: Tx) -> None:
+        session = sessions.current(tx)
+        if session is not None and session["status"] != "paused":
+            sessions.set_status(tx, session["id"], "failed", SystemClock().now(), error.line())
+
+    with contextlib.suppress(StoreUnusable):
+        transact(project.database, write)
 
 
 def _log_takeover(project: Project, stale: lock.Holder) -> None:

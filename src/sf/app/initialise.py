@@ -56,6 +56,8 @@ class Initialised(msgspec.Struct, frozen=True):
     root: Path
     stack: Stack
     written: tuple[str, ...]
+    unwired: str = ""
+    """Commands recognised since the configuration was written, which no gate runs."""
 
 
 def initialise(root: Path) -> Initialised:
@@ -65,10 +67,16 @@ def initialise(root: Path) -> Initialised:
     stack = detect(root, files)
     wanted = _files(stack)
     require_own_folder(project.dot, files)
+    unwired = ""
+    if project.config.exists():
+        # The configuration is the user's by now: a gate that it does not name would only look like one.
+        gates = [name for name in wanted if name.startswith("gates/") and not (project.dot / name).exists()]
+        wanted = {name: wanted[name] for name in wanted if name not in gates}
+        unwired = ", ".join(command for command in (stack.tests, stack.lint) if command) if gates else ""
     written = [name for name, (content, mode) in wanted.items() if _write(project.dot / name, content, mode)]
     identify(project)
     transact(project.database, lambda tx: None)
-    return Initialised(root, stack, tuple(written))
+    return Initialised(root, stack, tuple(written), unwired)
 
 
 async def _tracked(project: Project) -> list[str]:

@@ -11,6 +11,7 @@ from sf.app.trust import load_config
 from sf.config.schema import Config
 from sf.domain.clock import SystemClock
 from sf.domain.facts import WorktreeMode
+from sf.domain.ids import full_id
 from sf.domain.limits import Limits
 from sf.errors import SfError
 from sf.harness.rules import Rules
@@ -60,6 +61,8 @@ def rules_of(config: Config, mode: WorktreeMode | None = None) -> Rules:
 def submit(project: Project, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
     """Have an intent applied and return its answer. Raises what refused it."""
     config = load_config(project)
+    if "unit_id" in payload:
+        payload = {**payload, "unit_id": full_id(payload["unit_id"])}
     now = SystemClock().now()
     intent_id = transact(project.database, lambda tx: sessions.intend(tx, kind, payload, now))
     doorbell.ring(project.runtime)

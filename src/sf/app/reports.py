@@ -9,6 +9,7 @@ import msgspec
 
 from sf.domain.clock import Instant, SystemClock, brief_duration, rfc3339
 from sf.domain.excerpt import one_line
+from sf.domain.ids import full_id
 from sf.domain.queue import standing
 from sf.domain.runs import Run
 from sf.domain.units import WAY_OUT, Status, Unit
@@ -49,6 +50,8 @@ class StatusReport(msgspec.Struct, frozen=True):
 
     project: str
     session: str
+    detail: str
+    """Why the session stopped, when it did not end by itself."""
     branch: str
     holder: str
     running: list[UnitLine]
@@ -73,6 +76,7 @@ def status(project: Project) -> StatusReport:
     return StatusReport(
         project=project.root.name,
         session=session["status"] if session else "none yet",
+        detail=session["detail"] if session else "",
         branch=(session["integration_branch"] or "") if session else "",
         holder=f"{holder.purpose} (process {holder.pid})" if holder else "",
         running=[_line(tx, unit, now) for unit in open_units if unit.status is Status.RUNNING],
@@ -161,7 +165,7 @@ def why(project: Project, unit_id: str) -> WhyReport:
     """What `sf why` shows. Raises UnknownUnit."""
     tx = open_reader(project.database)
     now = SystemClock().now()
-    unit = units.get(tx, unit_id)
+    unit = units.get(tx, full_id(unit_id))
     blocker = next((item for item in _blockers(tx) if item.unit_id == unit.id), None)
     feedback, _ = records.unread_feedback(tx, unit.id)
     return WhyReport(

@@ -41,6 +41,15 @@ def is_unit_id(text: str) -> bool:
     return _UNIT.fullmatch(text) is not None
 
 
+def full_id(text: str) -> str:
+    """A unit's id from its short form: `m1`, `m1/s2`, `m1/s2/t3` or `a4`; anything else as it is."""
+    if re.fullmatch(r"m\d+", text):
+        return f"milestone/{text}"
+    if re.fullmatch(r"m\d+/s\d+", text):
+        return f"slice/{text}"
+    return f"task/{text}" if re.fullmatch(r"m\d+/s\d+/t\d+|a\d+", text) else text
+
+
 def unit_type(unit_id: str) -> UnitType:
     """The type that a unit id names."""
     head = unit_id.split("/", 1)[0]

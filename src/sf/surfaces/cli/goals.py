@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sf.domain.ids import is_unit_id
+from sf.domain.ids import full_id, is_unit_id
 from sf.errors import BadUsage
 from sf.paths import find_project
 from sf.surfaces.cli.speech import Speech
@@ -63,13 +63,14 @@ def dispatch(speech: Speech, what: str, workflow: str | None) -> int:
     from sf.surfaces.cli.drive import drive
 
     project = find_project(Path.cwd())
-    if not is_unit_id(what):
+    unit_id = full_id(what)
+    if not is_unit_id(unit_id):
         if "/" in what and " " not in what:
             raise BadUsage(f"{what!r} is neither a unit id nor a prompt", hint="sf status lists the units")
         answer = planning.plan(project, what, workflow=workflow, adhoc=True)
         speech.say(f"{answer['unit_id']}: {answer['title']}")
         return drive(project, speech, Selection(only=frozenset({answer["unit_id"]})))
-    answer = intake.submit(project, "force_dispatch", {"unit_id": what})
+    answer = intake.submit(project, "force_dispatch", {"unit_id": unit_id})
     if answer["overrides"]:
-        speech.say(f"warning: {what} is dispatched although it waits for {', '.join(answer['overrides'])}")
-    return drive(project, speech, Selection(force=what, most=1))
+        speech.say(f"warning: {unit_id} is dispatched although it waits for {', '.join(answer['overrides'])}")
+    return drive(project, speech, Selection(force=unit_id, most=1))

@@ -26,6 +26,8 @@ def status(speech: Speech, as_json: bool) -> int:
         return 0
     speech.say(f"Project:    {report.project}" + (f" → {report.branch}" if report.branch else ""))
     speech.say(f"Session:    {report.session}" + (f", {report.holder}" if report.holder else ""))
+    if report.detail:
+        speech.say(f"            {report.detail}")
     for word, kind in (("Milestones", "milestone"), ("Slices", "slice"), ("Tasks", "task")):
         done, total = report.done.get(kind, (0, 0))
         speech.say(f"{word + ':':<12}{progress_bar(done, total)}")

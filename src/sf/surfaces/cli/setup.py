@@ -30,6 +30,9 @@ def init(speech: Speech, quick: bool, as_json: bool) -> int:
         speech.say("written:   " + ", ".join(f".sf/{name}" for name in done.written))
     else:
         speech.say("everything was there already; nothing was changed")
+    if done.unwired:
+        speech.say(f"new since .sf/config.toml was written, and run by no gate: {done.unwired}")
+        speech.say("→ write a script in .sf/gates/ that runs it, and name it in [harness.gates]")
     speech.say('→ sf doctor checks keys, gates and sandbox; then sf plan "a goal" and sf auto')
     return 0
 

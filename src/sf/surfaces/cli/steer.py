@@ -48,7 +48,7 @@ def abandon(speech: Speech, unit_id: str, reason: str, now: bool) -> int:
     """Call a unit off, with everything below it. Its work is kept under a rescue ref."""
     answer = _submit("abandon", unit_id=unit_id, reason=reason, now=now)
     running = answer["running"]
-    text = f"{unit_id} is called off" + (f"; still ending: {', '.join(running)}" if running else "")
+    text = f"{answer['unit_id']} is called off" + (f"; still ending: {', '.join(running)}" if running else "")
     return _told(speech, answer, text)
 
 
