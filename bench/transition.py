@@ -19,6 +19,7 @@ from sf.domain import outcomes as o
 from sf.domain.phases import Phase
 from sf.domain.runs import Lease
 from sf.harness import settle
+from sf.harness.rules import Rules
 from sf.harness.settle import Ending
 from sf.scheduler import claims
 from sf.store import units
@@ -57,7 +58,9 @@ class _Ours:
 
         def write(tx: Tx) -> list[Lease | None]:
             planted = [units.get(tx, f"task/{prefix}{index}") for index in range(1, _STEPS + 1)]
-            return [claims.take(tx, unit, holder=HOLDER, host="bench", now=now) for unit in planted]
+            return [
+                claims.take(tx, unit, holder=HOLDER, host="bench", rules=Rules(), now=now) for unit in planted
+            ]
 
         return [lease for lease in await self._ground.desk.database.write(write) if lease is not None]
 

@@ -16,6 +16,7 @@ from sf.domain.phases import Phase
 from sf.domain.runs import Lease
 from sf.domain.units import Unit
 from sf.harness.agent import Agent, nothing_missing
+from sf.harness.rules import Rules
 from sf.scheduler import claims
 from sf.store import units
 from sf.store.tx import Tx
@@ -64,7 +65,7 @@ class _Ours:
 
         def write(tx: Tx) -> tuple[Unit, Lease | None]:
             unit = units.get(tx, f"task/r{self._rounds}x1")
-            return unit, claims.take(tx, unit, holder=HOLDER, host="bench", now=now)
+            return unit, claims.take(tx, unit, holder=HOLDER, host="bench", rules=Rules(), now=now)
 
         unit, lease = await self._ground.desk.database.write(write)
         assert lease is not None

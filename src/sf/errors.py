@@ -4,9 +4,11 @@ SfError
 ├── Signal            control flow: the work was fine, something told it to stop
 │   ├── Paused            paused
 │   ├── Canceled          canceled_by_operator | canceled_by_supervisor
-│   └── QuotaWait         rate_limited (carries how long to wait)
+│   ├── QuotaWait         rate_limited (carries how long to wait)
+│   └── SpendingReached   budget_reached (carries the scope; exit 4)
 ├── Mistake           the caller asked for something that cannot be (exit 2 unless it says otherwise)
-│   ├── BadUsage, NotAProject, NotARepository, EmptyRepository, DetachedHead, UnknownUnit, UnknownBlocker
+│   ├── BadUsage, NotAProject, NotARepository, EmptyRepository, DetachedHead
+│   ├── UnknownUnit, UnknownBlocker, UnknownQuestion
 │   ├── InvalidConfig, MissingWorkflow, InvalidWorkflow, InvalidPlan, InvalidPlaybook, InvalidPrompt
 │   ├── InvalidTransition, WrongState, ProjectLocked (exit 5), StoreTooNew, StoreUnusable
 │   └── SecretUnavailable, UnsafeConfig, UnsupportedRepository, WorkMissing
@@ -29,6 +31,8 @@ class SfError(Exception):
 
     code: ClassVar[str] = "internal"
     exit_code: ClassVar[int] = 1
+    unbilled: bool = False
+    """A provider answered with a refusal, and so has billed nothing."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -77,6 +81,21 @@ class QuotaWait(Signal):
     def __init__(self, message: str, *, seconds: float) -> None:
         super().__init__(message)
         self.seconds = seconds
+
+
+class SpendingReached(Signal):
+    """A scope may spend no more: nothing was asked of a model, nothing is charged."""
+
+    code = "budget_reached"
+    exit_code = 4
+
+    def __init__(
+        self, message: str, *, scope: Literal["unit", "milestone", "session"], key: str, wanted: int
+    ) -> None:
+        super().__init__(message, hint="raise [budget], or answer with sf reply")
+        self.scope = scope
+        self.key = key
+        self.wanted = wanted
 
 
 # --- mistakes ------------------------------------------------------------------------------------
@@ -135,6 +154,12 @@ class UnknownBlocker(Mistake):
     """No open blocker has this id."""
 
     code = "unknown_blocker"
+
+
+class UnknownQuestion(Mistake):
+    """Nothing that waits for a person has this id."""
+
+    code = "unknown_question"
 
 
 class InvalidConfig(Mistake):

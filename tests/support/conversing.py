@@ -46,6 +46,8 @@ class Recorder:
     def __init__(self) -> None:
         self.turns: list[TurnRecord] = []
         self.errors: list[str] = []
+        self.reserved: list[int | None] = []
+        self.let_go: list[str] = []
         self.answer: Literal["go", "pause", "cancel"] = "go"
 
     async def turn(self, record: TurnRecord) -> None:
@@ -53,6 +55,13 @@ class Recorder:
 
     async def wanted(self) -> Literal["go", "pause", "cancel"]:
         return self.answer
+
+    async def reserve(self, model: str, ceiling: int | None) -> str:
+        self.reserved.append(ceiling)
+        return f"spend-{len(self.reserved)}" if ceiling else ""
+
+    async def unbilled(self, spend_id: str) -> None:
+        self.let_go.append(spend_id)
 
     def requested(self, started_at: int, model: str, reply: Reply | None, error: str) -> None:
         self.errors.append(error)

@@ -109,7 +109,9 @@ class Ground:
     def claim(self, unit_id: str, holder: str = "me") -> Lease | None:
         """Take a unit as the loop would."""
         unit = self.unit(unit_id)
-        return self.write(lambda tx: claims.take(tx, unit, holder=holder, host="host", now=self.now))
+        return self.write(
+            lambda tx: claims.take(tx, unit, holder=holder, host="host", rules=self.rules, now=self.now)
+        )
 
     def settle(self, lease: Lease, outcome: o.AnyOutcome, ending: Ending | None = None) -> Unit:
         """End a run."""
@@ -162,10 +164,12 @@ class Ground:
         return {(row[0], row[1], row[2], row[3]): row[4] for row in rows}
 
     def blockers(self, unit_id: str) -> list[sqlite3.Row]:
-        """The open blockers of a unit."""
+        """The open blockers of a unit that hold it; a refusing gate's only tells."""
         return list(
             self.read.all(
-                "SELECT * FROM session_blockers WHERE unit_id = :id AND resolved_at IS NULL", id=unit_id
+                "SELECT * FROM session_blockers"
+                " WHERE unit_id = :id AND resolved_at IS NULL AND event <> 'GateBlocked'",
+                id=unit_id,
             )
         )
 

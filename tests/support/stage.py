@@ -147,11 +147,12 @@ class Stage:
         """Write a workflow template."""
         (self.project.workflows / f"{name}.toml").write_text(text, encoding="utf-8")
 
-    def script(self, *scenes: Scene, latency_ms: int = 0) -> None:
+    def script(self, *scenes: Scene, latency_ms: int = 0, price: dict[str, float] | None = None) -> None:
         """Write the agent's playbook."""
         folder = self.project.dot / "playbooks"
         folder.mkdir(exist_ok=True)
-        text = tomlkit.dumps({"name": "test", "latency_ms": latency_ms, "scene": list(scenes)})
+        paid = {"price": price} if price else {}
+        text = tomlkit.dumps({"name": "test", "latency_ms": latency_ms, **paid, "scene": list(scenes)})
         (folder / "test.toml").write_text(text, encoding="utf-8")
 
     def plan(self, goal: str = "do it", **options: Any) -> str:

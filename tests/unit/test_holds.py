@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sf.app.templates import FEATURE
 from sf.config.schema import Harness
 from sf.domain import outcomes as o
+from sf.domain.attention import ANSWERS as ANSWERED_BY
+from sf.domain.attention import Patience
 from sf.domain.phases import Phase
 from sf.domain.units import BLOCKER_EVENT, WAY_OUT, HoldKind, Status
+from sf.scheduler import replies
 from sf.scheduler.intents import INTENTS
-from sf.store import units
-from tests.support.ground import Ground, Refused
+from sf.store import attention, records, units
+from tests.support.ground import GATED, Ground, Refused
 from tests.support.samples import task_plan
 
 A = "task/a1"
@@ -65,6 +70,11 @@ def park_run_limit(ground: Ground) -> None:
     assert ground.claim(A) is None
 
 
+def park_budget(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    ground.run(A, o.Overspent("unit", A, "it may spend $1.00", 5))
+
+
 PARKED: dict[HoldKind, Callable[[Ground], None]] = {
     HoldKind.UAT: park_uat,
     HoldKind.ESCALATED: park_escalated,
@@ -74,6 +84,7 @@ PARKED: dict[HoldKind, Callable[[Ground], None]] = {
     HoldKind.CHECKOUT_DIRTY: park_dirty,
     HoldKind.CRASH_LOOP: park_crash_loop,
     HoldKind.RUN_LIMIT: park_run_limit,
+    HoldKind.BUDGET: park_budget,
 }
 ANSWERS: dict[HoldKind, tuple[str, dict[str, str]]] = {
     HoldKind.UAT: ("uat_approve", {}),
@@ -82,6 +93,7 @@ ANSWERS: dict[HoldKind, tuple[str, dict[str, str]]] = {
     HoldKind.MERGE_CONFLICT: ("merge_resolve", {}),
     HoldKind.NO_EVIDENCE: ("merge_resolve", {}),
     HoldKind.CHECKOUT_DIRTY: ("merge_resolve", {}),
+    HoldKind.BUDGET: ("reply", {"question_id": A, "answer": "5"}),
 }
 """The intents that name the unit; the other holds are let go by `force_clear` of their blocker."""
 
@@ -283,3 +295,86 @@ def test_a_refused_intent_announces_nothing(ground: Ground) -> None:
 
 def test_the_intents_are_known_by_name() -> None:
     assert {"plan", "abandon", "pause", "resume", "uat_approve", "uat_reject"} <= set(INTENTS)
+
+
+REPLIES: dict[HoldKind, str] = {
+    HoldKind.UAT: "approve",
+    HoldKind.ESCALATED: "left",
+    HoldKind.BLOCKED: "this one",
+    HoldKind.MERGE_CONFLICT: "retry",
+    HoldKind.NO_EVIDENCE: "retry",
+    HoldKind.CHECKOUT_DIRTY: "retry",
+    HoldKind.CRASH_LOOP: "again",
+    HoldKind.RUN_LIMIT: "again",
+    HoldKind.BUDGET: "$2.50",
+}
+
+
+@pytest.mark.parametrize("kind", list(HoldKind))
+def test_every_hold_is_a_question_that_a_reply_settles(ground: Ground, kind: HoldKind) -> None:
+    PARKED[kind](ground)
+    [question] = attention.waiting(ground.read)
+    assert (question.kind, question.unit_id, question.due_at) == (kind.value, A, None)
+    assert question.kind in ANSWERED_BY
+    with pytest.raises(Refused, match="takes"):
+        ground.intend("reply", question_id=A, answer=" ")
+    assert ground.unit(A).hold_kind is kind, "an answer that means nothing changes nothing"
+    ground.intend("reply", question_id=question.id[-6:].lower(), answer=REPLIES[kind])
+    assert ground.unit(A).hold_kind is None
+    assert attention.waiting(ground.read) == []
+    assert ground.blockers(A) == []
+    assert ground.ready() == [A]
+
+
+@pytest.mark.parametrize("kind", list(HoldKind))
+def test_every_question_about_a_unit_takes_abandon(ground: Ground, kind: HoldKind) -> None:
+    PARKED[kind](ground)
+    ground.intend("reply", question_id=A, answer="abandon")
+    assert ground.unit(A).status is Status.CANCELED
+    assert attention.waiting(ground.read) == []
+
+
+def test_a_question_with_a_deadline_is_answered_by_its_default_and_no_other(tmp_path: Path) -> None:
+    rules = replace(GATED, patience={"blocked": Patience("decide yourself", 60_000)})
+    ground = Ground(tmp_path / "sf.db", rules)
+    park_blocked(ground)
+    ground.write(lambda tx: replies.answer_due(tx, rules, ground.now))
+    assert ground.unit(A).hold_kind is HoldKind.BLOCKED, "not before its time"
+    ground.clock.advance(seconds=61)
+    assert len(ground.write(lambda tx: replies.answer_due(tx, rules, ground.now))) == 1
+    assert ground.unit(A).hold_kind is None
+    assert "decide yourself" in records.unread_feedback(ground.read, A)[0]
+
+
+@pytest.mark.conforms("C-70")
+def test_blockers_record_when_and_by_what_they_were_resolved(ground: Ground) -> None:
+    def resolved() -> dict[str, str]:
+        rows = ground.read.all("SELECT * FROM session_blockers WHERE resolved_at IS NOT NULL")
+        return {row["event"]: row["resolved_by"] for row in rows}
+
+    park_uat(ground)
+    ground.intend("uat_approve", unit_id=A)
+    assert resolved() == {"UATPending": "uat-approve"}
+    ground.intend("pause")
+    ground.intend("resume")
+    assert resolved()["Paused"] == "user"
+    ground.run(A, o.GateFailed("unit", "no"))
+    [open_one] = ground.read.all("SELECT * FROM session_blockers WHERE resolved_at IS NULL")
+    assert (open_one["event"], ground.unit(A).phase) == ("GateBlocked", Phase.EXECUTE)
+    ground.run(A, o.Done(), o.Done(), o.Done())
+    assert resolved()["GateBlocked"] == "auto"
+    while ground.unit(A).hold_kind is None:
+        ground.run(A, o.Conflict("both") if ground.unit(A).phase is Phase.MERGE else o.Done())
+        if ground.unit(A).hold_kind is HoldKind.UAT:
+            ground.intend("uat_approve", unit_id=A)
+    ground.intend("merge_resolve", unit_id=A)
+    assert resolved()["MergeConflict"] == "merge-resolve"
+
+
+def test_a_gate_that_refused_is_shown_until_the_unit_is_reassessed(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    ground.run(A, o.Done(), o.Planned(task_plan()), *[o.Done()] * 2)
+    assert ground.unit(A).phase is Phase.VERIFY
+    ground.run(A, o.GateFailed("unit", "no", final=True))
+    assert ground.unit(A).phase is Phase.REASSESS
+    assert ground.read.all("SELECT * FROM session_blockers WHERE resolved_at IS NULL") == []

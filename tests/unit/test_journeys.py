@@ -12,7 +12,7 @@ from sf.domain.phases import Phase
 from sf.domain.plans import TaskEntry
 from sf.domain.queue import standing
 from sf.domain.units import HoldKind, Status, Unit
-from sf.store import units
+from sf.store import attention, units
 from tests.support.ground import Ground, fresh_ground
 from tests.support.samples import milestone_plan, piece, slice_plan, task, task_plan
 
@@ -42,8 +42,10 @@ def check_invariants(ground: Ground) -> None:
             assert unit.parent_ready == (container.phase is Phase.EXECUTE), unit.id
         if unit.hold_kind is not None:
             assert len(ground.blockers(unit.id)) == 1, unit.id
+            assert len(attention.of_unit(ground.read, unit.id)) == 1, unit.id
         else:
             assert ground.blockers(unit.id) == [], unit.id
+            assert attention.of_unit(ground.read, unit.id) == [], unit.id
         assert (unit.archived_at is not None) == unit.terminal, unit.id
     running = [unit for unit in everything.values() if unit.status is Status.RUNNING]
     assert len({unit.parent_id for unit in running if unit.in_slice}) == len(

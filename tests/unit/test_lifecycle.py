@@ -124,7 +124,7 @@ def test_a_claim_that_fails_leaves_the_worktree_free(ground: Ground) -> None:
     ground.intend("abandon", unit_id=T1, reason="not wanted")
 
     def take(tx: Tx) -> object:
-        return claims.take(tx, stale, holder="me", host="host", now=ground.now)
+        return claims.take(tx, stale, holder="me", host="host", rules=Rules(), now=ground.now)
 
     assert ground.write(take) is None
     assert T2 in ground.ready()

@@ -120,6 +120,7 @@ async def _record_end(desk: Desk, result: Result) -> None:
         "interrupted": "interrupted",
         "done": "idle",
         "waiting": "idle",
+        "budget": "idle",
     }
 
     def write(tx: Tx) -> None:

@@ -8,11 +8,13 @@ from typing import Any
 import msgspec
 
 from sf.app.trust import load_config
-from sf.config.schema import Config
+from sf.config.schema import Attention, Config
+from sf.domain.attention import Patience
 from sf.domain.clock import SystemClock
 from sf.domain.facts import WorktreeMode
 from sf.domain.ids import full_id
 from sf.domain.limits import Limits
+from sf.domain.spending import Caps, micro_usd
 from sf.errors import SfError
 from sf.harness.rules import Rules
 from sf.paths import Project
@@ -55,7 +57,22 @@ def rules_of(config: Config, mode: WorktreeMode | None = None) -> Rules:
         post_slice=harness.gates.post_slice,
         post_milestone=harness.gates.post_milestone,
         max_children=harness.max_children,
+        patience=_patience(config.attention),
+        caps=Caps(
+            unit=micro_usd(config.budget.unit_usd),
+            milestone=micro_usd(config.budget.milestone_usd),
+            session=micro_usd(config.budget.session_usd),
+        ),
     )
+
+
+def _patience(settings: Attention) -> dict[str, Patience]:
+    """Only a kind that has both is answered by itself; everything else stays until a person answers."""
+    return {
+        kind: Patience(answer, int(settings.deadlines[kind] * 1000))
+        for kind, answer in settings.defaults.items()
+        if kind in settings.deadlines
+    }
 
 
 def submit(project: Project, kind: str, payload: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from sf.domain.excerpt import one_line
 from sf.domain.ids import full_id
 from sf.domain.queue import standing
 from sf.domain.runs import Run
-from sf.domain.units import WAY_OUT, Status, Unit
+from sf.domain.units import GATE_BLOCKED, WAY_OUT, Status, Unit
 from sf.paths import DRIFT_FILE, Project
 from sf.scheduler import lock
 from sf.store import blockers, ledger, records, runs, sessions, units
@@ -43,6 +43,7 @@ class BlockerLine(msgspec.Struct, frozen=True):
     unit_id: str
     detail: str
     way_out: str
+    waits_for_person: bool = True
 
 
 class StatusReport(msgspec.Struct, frozen=True):
@@ -122,15 +123,29 @@ def _blockers(tx: Tx) -> list[BlockerLine]:
     lines = []
     for row in blockers.open_blockers(tx):
         unit = units.find(tx, row["unit_id"] or "")
-        way = "sf resume" if row["event"] == "Paused" else f"sf force-clear {row['id']}"
+        way = _way_out(row)
         if unit is not None and unit.hold_kind is not None:
             way = WAY_OUT[unit.hold_kind].format(id=unit.id, blocker=row["id"])
         lines.append(
             BlockerLine(
-                row["id"], row["event"], row["unit_id"] or "", one_line(row["detail"] or "", 300), way
+                id=row["id"],
+                event=row["event"],
+                unit_id=row["unit_id"] or "",
+                detail=one_line(row["detail"] or "", 300),
+                way_out=way,
+                waits_for_person=row["event"] != GATE_BLOCKED,
             )
         )
     return lines
+
+
+def _way_out(row: Any) -> str:
+    """The way on from a blocker that holds no unit."""
+    if row["event"] == "Paused":
+        return "sf resume"
+    if row["event"] == GATE_BLOCKED:
+        return f"nothing: it is being mended (sf why {row['unit_id']})"
+    return "sf attention" if row["unit_id"] is None else f"sf force-clear {row['id']}"
 
 
 def _drift(project: Project) -> list[str]:

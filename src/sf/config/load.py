@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from sf.config import check
-from sf.config.schema import Config
+from sf.config.schema import Attention, Config
+from sf.domain import attention
 from sf.domain.phases import Phase
 from sf.errors import InvalidConfig, UnsafeConfig
 
@@ -86,6 +87,7 @@ def _cross_checks(config: Config, file: str) -> list[str]:
                 f"{file}: providers.{name}.api_key: plaintext keys are refused; "
                 'use "$(command that prints it)" or the provider\'s environment variable'
             )
+    found += [f"{file}: {problem}" for problem in _attention_problems(config.attention)]
     for hook in harness.hooks.timeouts:
         if hook not in _HOOK_TYPES:
             found.append(
@@ -93,6 +95,16 @@ def _cross_checks(config: Config, file: str) -> list[str]:
             )
     if Phase.COMPLETE in harness.concurrency.max_agents_by_phase:
         found.append(f"{file}: harness.concurrency.max_agents_by_phase.complete: nothing runs in complete")
+    return found
+
+
+def _attention_problems(settings: Attention) -> list[str]:
+    found = []
+    for kind in {*settings.defaults, *settings.deadlines}:
+        if kind not in settings.defaults or kind not in settings.deadlines:
+            found.append(f"attention: {kind} needs both a default and a deadline")
+        elif not attention.takes(kind, settings.defaults[kind]):
+            found.append(f"attention.defaults.{kind}: takes {attention.ANSWERS[kind]}")
     return found
 
 
@@ -111,6 +123,12 @@ def _refuse_loosening(base: dict[str, Any], project: dict[str, Any], file: str) 
         found.append(f"{file}: providers: a file that git tracks may not set providers or keys")
     if project.get("harness", {}).get("hooks"):
         found.append(f"{file}: harness.hooks: a file that git tracks may not run commands on your machine")
+    if project.get("attention"):
+        found.append(f"{file}: attention: a file that git tracks may not answer in your place")
+    for key, wanted in project.get("budget", {}).items():
+        present = base.get("budget", {}).get(key, 0)
+        if present and not 0 < wanted <= present:
+            found.append(f"{file}: budget.{key}: a file that git tracks may not raise {present} to {wanted}")
     if project.get("harness", {}).get("log"):
         found.append(f"{file}: harness.log: a file that git tracks may not choose where sf writes")
     named = [model for tier in project.get("tiers", {}).values() for model in tier.get("models", ())]

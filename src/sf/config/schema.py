@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from sf.config.durations import Seconds
+from sf.domain.attention import Kind as AttentionKind
 from sf.domain.facts import WorktreeMode
 from sf.domain.phases import Phase
 
@@ -171,6 +172,22 @@ class Sandbox(Section, frozen=True):
     readable: tuple[str, ...] = ()
 
 
+class Budget(Section, frozen=True):
+    """[budget]: the most that may be spent, in US dollars; 0 is no limit."""
+
+    session_usd: Money = 0.0
+    milestone_usd: Money = 0.0
+    unit_usd: Money = 0.0
+
+
+class Attention(Section, frozen=True):
+    """[attention]: what waits for a person."""
+
+    max_waiting: Positive = 20
+    defaults: dict[AttentionKind, str] = {}
+    deadlines: dict[AttentionKind, Seconds] = {}
+
+
 class Config(Section, frozen=True):
     """The whole of config.toml."""
 
@@ -179,6 +196,8 @@ class Config(Section, frozen=True):
     tiers: Tiers = Tiers()
     routing: Routing = Routing()
     sandbox: Sandbox = Sandbox()
+    budget: Budget = Budget()
+    attention: Attention = Attention()
 
 
 SESSION_IMMUTABLE = (

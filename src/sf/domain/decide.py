@@ -5,7 +5,7 @@ Pure. `harness.settle` reads the counters, asks here, and writes the move in one
 
 from __future__ import annotations
 
-from typing import Literal, assert_never
+from typing import Any, Literal, assert_never
 
 import msgspec
 
@@ -57,6 +57,8 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     delay_ms: int | None = None
     hold: HoldKind | None = None
     hold_detail: str = ""
+    hold_data: dict[str, Any] = {}
+    """What the one who looks at the hold again must know."""
     raised: Counter | None = None
     feedback: str = ""
     replan: bool = False
@@ -163,14 +165,15 @@ def decide(
             return Move(status=Status.CANCELED)
         case o.AskedHuman(question=question):
             return _hold(HoldKind.BLOCKED, question)
-        case o.GaveUp(reason=reason):
-            return _stuck(unit, "giving_up", reason, counts, limits)
-        case o.WentStale(detail=detail):
-            return _stuck(unit, "stale", detail, counts, limits)
+        case o.GaveUp(reason=text) | o.WentStale(detail=text):
+            reason: Reason = "giving_up" if isinstance(outcome, o.GaveUp) else "stale"
+            return _stuck(unit, reason, text, counts, limits)
+        case o.Overspent():
+            return _overspent(outcome)
         case o.Reassessed():
             return _reassessed(unit, outcome, counts, limits, workflow)
-        case o.Held(kind=kind, detail=detail):
-            return _hold(kind, detail)
+        case o.Held(kind=kind, detail=detail, data=data):
+            return _hold(kind, detail, data)
         case _:
             assert_never(outcome)
 
@@ -202,6 +205,14 @@ def _stuck(unit: Unit, reason: Reason, text: str, counts: Counts, limits: Limits
     if unit.phase is Phase.REASSESS:
         return _failed(unit, o.Failed(reason, text), counts, limits)
     return reassess(reason, feedback=text)
+
+
+def _overspent(outcome: o.Overspent) -> Move:
+    """Out of the session's money, the loop itself stops; a smaller scope parks the unit that asked."""
+    if outcome.scope == "session":
+        return Move(status=Status.INTERRUPTED)
+    data = {"scope": outcome.scope, "key": outcome.key, "wanted": outcome.wanted}
+    return Move(status=Status.PENDING, hold=HoldKind.BUDGET, hold_detail=outcome.detail, hold_data=data)
 
 
 def _crashed(unit: Unit, counts: Counts, limits: Limits) -> Move:
@@ -239,5 +250,5 @@ def _reassessed(
             assert_never(outcome.verdict)
 
 
-def _hold(kind: HoldKind, detail: str) -> Move:
-    return Move(status=Status.PENDING, hold=kind, hold_detail=detail)
+def _hold(kind: HoldKind, detail: str, data: dict[str, Any] | None = None) -> Move:
+    return Move(status=Status.PENDING, hold=kind, hold_detail=detail, hold_data=data or {})

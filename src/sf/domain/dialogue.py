@@ -93,6 +93,10 @@ class Conversation(Protocol):
         """Send what is queued; one request, one reply."""
         ...
 
+    def ceiling(self, prompting: Prompting) -> int | None:
+        """The most that the next request should cost, in micro-dollars; None when no price is known."""
+        ...
+
     def take_new_messages(self) -> list[bytes]:
         """What was added to the history since the last call."""
         ...

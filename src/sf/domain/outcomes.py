@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from sf.domain.plans import Plan
+from sf.domain.spending import Scope
 from sf.domain.units import HoldKind
 
 
@@ -103,6 +104,15 @@ class WentStale(Outcome, frozen=True):
     detail: str
 
 
+class Overspent(Outcome, frozen=True):
+    """A spending scope has no room for the next request; nothing is charged."""
+
+    scope: Scope
+    key: str
+    detail: str
+    wanted: int
+
+
 class Reassessed(Outcome, frozen=True):
     """The answer of the reassess phase."""
 
@@ -115,6 +125,7 @@ class Held(Outcome, frozen=True):
 
     kind: HoldKind
     detail: str
+    data: dict[str, Any] = {}
 
 
 AnyOutcome = (
@@ -132,6 +143,7 @@ AnyOutcome = (
     | AskedHuman
     | GaveUp
     | WentStale
+    | Overspent
     | Reassessed
     | Held
 )

@@ -36,6 +36,7 @@ class HoldKind(StrEnum):
     CHECKOUT_DIRTY = "checkout_dirty"
     CRASH_LOOP = "crash_loop"
     RUN_LIMIT = "run_limit"
+    BUDGET = "budget"
 
 
 WAY_OUT: dict[HoldKind, str] = {
@@ -47,9 +48,10 @@ WAY_OUT: dict[HoldKind, str] = {
     HoldKind.CHECKOUT_DIRTY: "commit or stash your changes, then sf auto (a running one looks by itself)",
     HoldKind.CRASH_LOOP: "sf force-clear {blocker}",
     HoldKind.RUN_LIMIT: "sf force-clear {blocker}",
+    HoldKind.BUDGET: 'sf reply {id} "dollars more", or raise [budget] (sf looks by itself)',
 }
 
-RECHECKED = frozenset({HoldKind.CHECKOUT_DIRTY})
+RECHECKED = frozenset({HoldKind.CHECKOUT_DIRTY, HoldKind.NO_EVIDENCE, HoldKind.BUDGET})
 """Holds whose condition sf looks at again by itself, without a model call."""
 
 BLOCKER_EVENT: dict[HoldKind, str] = {
@@ -61,8 +63,11 @@ BLOCKER_EVENT: dict[HoldKind, str] = {
     HoldKind.CHECKOUT_DIRTY: "CheckoutDirty",
     HoldKind.CRASH_LOOP: "CrashLoop",
     HoldKind.RUN_LIMIT: "RunLimit",
+    HoldKind.BUDGET: "BudgetReached",
 }
 
+GATE_BLOCKED = "GateBlocked"
+"""The event of the blocker that a refusing gate puts up; it waits for an agent, not for a person."""
 
 RESOLVES = "resolves"
 """The key of a fix task's metadata that names the merge laid out for it."""

@@ -21,6 +21,7 @@ from sf.domain.excerpt import head_and_tail, one_line
 from sf.domain.phases import WRITING
 from sf.domain.runs import AttemptState, Lease
 from sf.domain.units import Status, Unit
+from sf.errors import ModelUnavailable
 from sf.harness import artifacts
 from sf.harness.calls import Caller
 from sf.harness.desk import Desk
@@ -33,8 +34,9 @@ from sf.policy.mediator import Circumstances, Decision
 from sf.policy.sandbox import clean_env
 from sf.providers.scripted import Cue
 from sf.routing import route
-from sf.store import ledger, records, runs, units
+from sf.store import ledger, records, runs, spending, units
 from sf.store.runs import TurnRecord
+from sf.store.tx import Tx
 from sf.tools.base import Answer
 from sf.tools.toolbox import Toolbox
 
@@ -71,6 +73,7 @@ class Agent:
         self._turn = 0
         self._trace_id = lease.run_id
         self._scratch: Path | None = None
+        self._payer = spending.payer(desk.database.read, unit)
 
     async def converse(
         self,
@@ -117,7 +120,15 @@ class Agent:
     async def turn(self, record: TurnRecord) -> None:
         """Persist a turn under the lease, then announce it."""
         now = self.desk.clock.now()
-        await self.desk.database.write(lambda tx: runs.record_turn(tx, self.lease, record, now))
+
+        def write(tx: Tx) -> None:
+            runs.record_turn(tx, self.lease, record, now)
+            if record.spend_id:
+                spending.settle(tx, record.spend_id, "answered", now, record.usage)
+            else:
+                spending.record(tx, self.lease, self._payer, model=record.model, usage=record.usage, now=now)
+
+        await self.desk.database.write(write)
         self._log(f"turn {record.turn}: {record.tool_calls} call(s), {record.usage.output_tokens} tokens out")
         self.desk.announce(
             events.TURN_ENDED,
@@ -137,6 +148,36 @@ class Agent:
         if told == "cancel" or units.get(self.desk.database.read, self.unit.id).status is Status.CANCELED:
             return "cancel"
         return "pause" if told or self.desk.pausing() else "go"
+
+    async def reserve(self, model: str, ceiling: int | None) -> str:
+        """Reserve a request's ceiling in every scope; what is free needs no reservation."""
+        caps = self.desk.rules.caps
+        if ceiling is None and caps.any:
+            provider, _, name = model.partition(":")
+            raise ModelUnavailable(
+                f"there is no price for {model}, so [budget] cannot be kept",
+                hint=f"set providers.{provider}.prices.{name}",
+            )
+        if not ceiling:
+            return ""
+        now = self.desk.clock.now()
+        return await self.desk.database.write(
+            lambda tx: spending.reserve(
+                tx, self.lease, self._payer, model=model, estimate=ceiling, caps=caps, now=now
+            )
+        )
+
+    def require_room(self, requests: int, characters: int) -> None:
+        """Price a fan-out before it starts. Raises SpendingReached when there is no room for all of it."""
+        config, caps = self.desk.config, self.desk.rules.caps
+        name = route(config, self.unit.phase).model
+        each = self.desk.catalog.cost_of(name, characters // 4, config.harness.max_output_tokens)
+        spending.require_room(self.desk.database.read, self._payer, requests * (each or 0), caps)
+
+    async def unbilled(self, spend_id: str) -> None:
+        """Let a reservation go for which nothing was billed."""
+        now = self.desk.clock.now()
+        await self.desk.database.write(lambda tx: spending.settle(tx, spend_id, "refused", now))
 
     def requested(self, started_at: int, model: str, reply: Reply | None, error: str) -> None:
         """Trace a model request."""

@@ -28,6 +28,7 @@ from sf.errors import (
     QuotaWait,
     SandboxUnavailable,
     SfError,
+    SpendingReached,
 )
 from sf.harness import artifacts, work
 from sf.harness.agent import Agent
@@ -182,6 +183,8 @@ def _from_error(error: SfError) -> o.AnyOutcome:
         return o.Waiting(error.seconds, error.message)
     if isinstance(error, Paused):
         return o.Interrupted("paused")
+    if isinstance(error, SpendingReached):
+        return o.Overspent(error.scope, error.key, error.message, error.wanted)
     if isinstance(error, Canceled):
         return o.CalledOff(error.code)
     message = error.message + (f" ({error.hint})" if error.hint else "")

@@ -5,15 +5,17 @@ Everything here runs inside the caller's transaction.
 
 from __future__ import annotations
 
+from typing import Any
+
 from sf.domain import events
 from sf.domain.clock import Instant
 from sf.domain.decide import Move, arrive, forward, reassess
 from sf.domain.phases import Phase
-from sf.domain.units import BLOCKER_EVENT, HoldKind, Status, Unit
+from sf.domain.units import BLOCKER_EVENT, GATE_BLOCKED, HoldKind, Status, Unit
 from sf.domain.workflows import Workflow
 from sf.harness.rules import Rules
 from sf.harness.transition import transition
-from sf.store import blockers, ledger, records, sessions, units
+from sf.store import attention, blockers, ledger, records, sessions, units
 from sf.store.tx import Tx
 
 
@@ -41,9 +43,10 @@ def apply(
         now=now,
     )
     if unit.hold_kind is not None:
-        blockers.resolve_unit(tx, unit.id, by, now)
+        resolve(tx, unit.id, by, now)
     if move.hold is not None:
-        hold(tx, units.get(tx, unit.id), move.hold, move.hold_detail, now)
+        hold(tx, units.get(tx, unit.id), move.hold, move.hold_detail, rules, now, move.hold_data)
+    _show_gate(tx, unit, move, now)
     if move.reassess_reason == "gate_exhausted":
         tx.announce(events.Event(events.GATE_BLOCKED, now, unit.id, {"detail": move.feedback[:500]}))
     settled = units.get(tx, unit.id)
@@ -54,13 +57,54 @@ def apply(
     return settled
 
 
-def hold(tx: Tx, unit: Unit, kind: HoldKind, detail: str, now: Instant) -> None:
-    """Park a unit with its reason, and put the blocker up that tells the operator."""
+def hold(
+    tx: Tx,
+    unit: Unit,
+    kind: HoldKind,
+    detail: str,
+    rules: Rules,
+    now: Instant,
+    data: dict[str, Any] | None = None,
+) -> None:
+    """Park a unit with its reason, put the blocker up, and ask the operator."""
     units.set_hold(tx, unit.id, kind, detail, now)
     blocker_id = blockers.open_blocker(tx, unit.session_id, BLOCKER_EVENT[kind], unit.id, detail, now)
+    attention.ask(
+        tx,
+        unit.session_id,
+        kind.value,
+        detail,
+        now,
+        unit_id=unit.id,
+        blocker_id=blocker_id,
+        data=data,
+        patience=rules.patience.get(kind.value),
+    )
     tx.announce(
         events.Event(events.HELD, now, unit.id, {"kind": kind.value, "detail": detail, "blocker": blocker_id})
     )
+
+
+def _show_gate(tx: Tx, unit: Unit, move: Move, now: Instant) -> None:
+    """A gate that refused is shown until the gates have passed or the unit is reassessed."""
+    judged = unit.phase in (Phase.VERIFY, Phase.MERGE) and bool(move.steps)
+    if judged or move.reassess_reason is not None:
+        blockers.resolve_event(tx, GATE_BLOCKED, "auto", now, unit.id)
+    if move.raised is not None and move.raised.kind == "gate" and move.reassess_reason is None:
+        detail = f"gate {move.raised.key} refused; the agent mends it"
+        blockers.open_blocker(tx, unit.session_id, GATE_BLOCKED, unit.id, detail, now)
+
+
+def resolve(tx: Tx, unit_id: str, by: str, now: Instant) -> None:
+    """What held a unit back is over: its blockers and its questions with it."""
+    blockers.resolve_unit(tx, unit_id, by, now)
+    attention.close_unit(tx, unit_id, by, now)
+
+
+def release(tx: Tx, unit_id: str, by: str, now: Instant) -> None:
+    """Let a parked unit go on in the phase it stands in."""
+    units.set_hold(tx, unit_id, None, "", now)
+    resolve(tx, unit_id, by, now)
 
 
 def arrived(tx: Tx, unit_id: str, rules: Rules, now: Instant) -> None:
@@ -80,7 +124,7 @@ def closed(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:
     units.free_lane(tx, unit)
     verdict = unit.verdict or "canceled"
     tx.announce(events.Event(events.UNIT_CLOSED, now, unit.id, {"verdict": verdict, "title": unit.title}))
-    blockers.resolve_unit(tx, unit.id, "auto", now)
+    resolve(tx, unit.id, "auto", now)
     for dependent in units.downstream(tx, unit.id):
         units.unblock(tx, dependent.id, now)
         if not unit.succeeded and not dependent.terminal:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from sf.domain.attention import Patience
 from sf.domain.facts import Facts, WorktreeMode
 from sf.domain.ids import UnitType
 from sf.domain.limits import Limits
+from sf.domain.spending import Caps
 from sf.domain.units import Unit
 from sf.domain.workflows import Workflow
 from sf.store import units
@@ -22,6 +24,9 @@ class Rules(msgspec.Struct, frozen=True):
     post_slice: tuple[str, ...] = ()
     post_milestone: tuple[str, ...] = ()
     max_children: int = 50
+    patience: dict[str, Patience] = {}
+    """By kind of question: what is answered when nobody does, and when."""
+    caps: Caps = Caps()
 
     def limits(self, workflow: Workflow) -> Limits:
         """The limits of a unit under its pinned workflow."""

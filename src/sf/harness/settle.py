@@ -15,10 +15,10 @@ from sf.domain.runs import AttemptState, Lease, RunOutcome, ending_of
 from sf.domain.units import Status, Unit
 from sf.harness import lifecycle, planting
 from sf.harness.rules import Rules
-from sf.store import ledger, records, runs, sessions, units
+from sf.store import ledger, records, runs, sessions, spending, units
 from sf.store.tx import Tx
 
-_UNREAD = (o.Failed, o.Interrupted, o.Waiting, o.Crashed, o.Unconfigured, o.AskedHuman)
+_UNREAD = (o.Failed, o.Interrupted, o.Waiting, o.Crashed, o.Unconfigured, o.AskedHuman, o.Overspent)
 """Outcomes after which what the run was told must be told again."""
 
 
@@ -39,6 +39,7 @@ def settle(tx: Tx, lease: Lease, outcome: o.AnyOutcome, ending: Ending, rules: R
     )
     if called_off:
         outcome = outcome if isinstance(outcome, o.CalledOff) else o.CalledOff("canceled_by_operator")
+    spending.settle_open(tx, lease.run_id, "crashed" if isinstance(outcome, o.Crashed) else "cut", now)
     _finish(tx, lease, outcome, ending, now)
     if called_off:
         units.release_claim(tx, unit.id)
@@ -114,6 +115,8 @@ def _recorded(outcome: o.AnyOutcome) -> tuple[RunOutcome, AttemptState, str | No
             return RunOutcome.INTERRUPTED, AttemptState.FAILED, code, message
         case o.Waiting(message=message):
             return RunOutcome.INTERRUPTED, AttemptState.FAILED, "rate_limited", message
+        case o.Overspent(detail=detail):
+            return RunOutcome.INTERRUPTED, AttemptState.FAILED, "budget_reached", detail
         case o.CalledOff(code=code):
             return RunOutcome.CANCELED, AttemptState.CANCELED, code, ""
         case o.Held(kind=kind, detail=detail):

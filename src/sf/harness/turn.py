@@ -17,7 +17,16 @@ from sf.domain.budget import Budget
 from sf.domain.dialogue import Conversation, Prompting, Reply
 from sf.domain.excerpt import one_line
 from sf.domain.runs import TurnKind
-from sf.errors import BudgetExhausted, InputRequired, NoProduct, QuotaWait, Stalled, Transient, TurnTimeout
+from sf.errors import (
+    BudgetExhausted,
+    InputRequired,
+    NoProduct,
+    QuotaWait,
+    SfError,
+    Stalled,
+    Transient,
+    TurnTimeout,
+)
 from sf.harness.calls import Caller
 from sf.harness.progress import Progress
 from sf.harness.prompts import Prompt, Prompts
@@ -38,6 +47,14 @@ class Recorder(Protocol):
 
     async def wanted(self) -> Literal["go", "pause", "cancel"]:
         """Whether the unit still wants this run."""
+        ...
+
+    async def reserve(self, model: str, ceiling: int | None) -> str:
+        """Reserve what a request may cost; raises SpendingReached."""
+        ...
+
+    async def unbilled(self, spend_id: str) -> None:
+        """The provider refused the request: its reservation is let go."""
         ...
 
     def requested(self, started_at: int, model: str, reply: Reply | None, error: str) -> None:
@@ -103,6 +120,7 @@ class Dialogue:
         self._progress = progress
         self._chapter: list[str] = []
         self._nudged = False
+        self._spend_id = ""
         self.turn = first_turn - 1
         self._prompting = Prompting(
             instructions=prompt.instructions,
@@ -132,6 +150,7 @@ class Dialogue:
             self._conversation.answer(results)
         self._budget = self._budget.after(reply.usage)
         await self._recorder.turn(self._record(kind, reply))
+        self._spend_id = ""
         self._note(reply)
         if submission is not None:
             return Ended("submitted", reply.text, submission)
@@ -185,7 +204,7 @@ class Dialogue:
         for number in range(1, _RETRIES_IN_PLACE + 2):
             started_at = time.time_ns() // 1_000_000
             try:
-                reply = await self._guarded_request()
+                reply = await self._paid_request()
             except (Transient, QuotaWait) as error:
                 self._recorder.requested(started_at, self._model, None, error.code)
                 wait = _wait_in_place(error, number, self._pace.backoff)
@@ -196,6 +215,17 @@ class Dialogue:
             self._recorder.requested(started_at, self._model, reply, "")
             return reply
         raise AssertionError("the last try returns or raises")
+
+    async def _paid_request(self) -> Reply:
+        """A request under a reservation. One that is cut off keeps it: the run's end settles it."""
+        ceiling = self._conversation.ceiling(self._prompting)
+        self._spend_id = await self._recorder.reserve(self._model, ceiling)
+        try:
+            return await self._guarded_request()
+        except SfError as error:
+            if error.unbilled and self._spend_id:
+                await self._recorder.unbilled(self._spend_id)
+            raise
 
     async def _guarded_request(self) -> Reply:
         """A request under the turn's and the stall clock; the stall clock is fed by stream events."""
@@ -246,6 +276,7 @@ class Dialogue:
             usage=reply.usage,
             budget=self._budget,
             messages=tuple(self._conversation.take_new_messages()),
+            spend_id=self._spend_id,
         )
 
     def _note(self, reply: Reply) -> None:

@@ -12,6 +12,12 @@ _RETRIED_STATUSES = frozenset({408, 409, 425})
 
 def translated(error: Exception, *, provider: str, model: str, api_key: str) -> errors.SfError:
     """The error of the tree for one of pydantic-ai's; the key stands nowhere in it."""
+    result = _translated(error, provider, model, api_key)
+    result.unbilled = isinstance(error, refused.ModelHTTPError)
+    return result
+
+
+def _translated(error: Exception, provider: str, model: str, api_key: str) -> errors.SfError:
     text = _scrubbed(_said(error), api_key)
     name = f"{provider}:{model}"
     match error:

@@ -22,6 +22,10 @@ class Model(Protocol):
         """A fresh conversation."""
         ...
 
+    def cost_of(self, input_tokens: int, output_tokens: int) -> int | None:
+        """What so many tokens cost, in micro-dollars; None when no price is known."""
+        ...
+
     async def aclose(self) -> None:
         """Let go of connections."""
         ...
@@ -35,6 +39,9 @@ class _Hosted:
 
     def start(self, cue: Cue) -> HostedConversation:
         return self._model.start()
+
+    def cost_of(self, input_tokens: int, output_tokens: int) -> int | None:
+        return self._model.cost_of(input_tokens, output_tokens)
 
     async def aclose(self) -> None:
         await self._model.aclose()
@@ -54,9 +61,16 @@ class Catalog:
 
     def start(self, name: str, cue: Cue) -> Conversation:
         """A conversation with the named model."""
+        return self._model(name).start(cue)
+
+    def cost_of(self, name: str, input_tokens: int, output_tokens: int) -> int | None:
+        """What so many tokens of the named model cost, in micro-dollars; None when no price is known."""
+        return self._model(name).cost_of(input_tokens, output_tokens)
+
+    def _model(self, name: str) -> Model:
         if name not in self._models:
             self._models[name] = self._open(name)
-        return self._models[name].start(cue)
+        return self._models[name]
 
     def _open(self, name: str) -> Model:
         provider, _, model = name.partition(":")

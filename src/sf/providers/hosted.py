@@ -26,11 +26,11 @@ from pydantic_ai.settings import ModelSettings, ThinkingLevel
 from pydantic_ai.tools import ToolDefinition
 
 from sf import errors
-from sf.domain.dialogue import Prompting, Reply, ToolResult
+from sf.domain.dialogue import Prompting, Reply, ToolResult, Usage
 from sf.providers._clients import Client, open_client
 from sf.providers._failures import translated
 from sf.providers._replies import reply_of, require_finished
-from sf.providers.pricing import Price
+from sf.providers.pricing import Price, published_micro_usd
 
 __all__ = ["HostedConversation", "HostedModel", "Price", "estimate_input_tokens", "open_model"]
 
@@ -92,6 +92,12 @@ class HostedModel:
             for message in ModelMessagesTypeAdapter.validate_json(b"[" + stored + b"]")
         ]
         return HostedConversation(self, messages)
+
+    def cost_of(self, input_tokens: int, output_tokens: int) -> int | None:
+        """What so many tokens cost, in micro-dollars; None when no price is known."""
+        if self.price is not None:
+            return self.price.cost_micro_usd(Usage(input_tokens, output_tokens))
+        return published_micro_usd(self.provider, self.model, input_tokens, output_tokens)
 
     async def aclose(self) -> None:
         """Close the connections; requests under way fail."""
@@ -173,6 +179,10 @@ class HostedConversation:
         reply = reply_of(response, self._model.price)
         self._keep(asked, response)
         return reply
+
+    def ceiling(self, prompting: Prompting) -> int | None:
+        """What the queued request costs when the model uses all the output it may."""
+        return self._model.cost_of(estimate_input_tokens(self, prompting), prompting.max_output_tokens)
 
     def take_new_messages(self) -> list[bytes]:
         """The messages added since the last call, as one JSON text each, for append-only storage."""

@@ -43,12 +43,20 @@ class Scene(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"tu
     visits: tuple[int, ...] = ()
 
 
+class ScriptedPrice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """US dollars per million tokens: what the playbook's turns pretend to cost."""
+
+    input: float
+    output: float
+
+
 class Playbook(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"scenes": "scene"}):
     """A whole script."""
 
     scenes: tuple[Scene, ...]
     name: str = ""
     latency_ms: int = 0
+    price: ScriptedPrice | None = None
 
     def find(self, phase: str, title: str, visit: int) -> Scene | None:
         """The first scene that fits."""

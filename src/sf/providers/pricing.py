@@ -39,6 +39,18 @@ class Price(msgspec.Struct, frozen=True):
         )
 
 
+def published_micro_usd(provider: str, model: str, input_tokens: int, output_tokens: int) -> int | None:
+    """What so many tokens cost by the published prices; None where the model has none."""
+    from genai_prices import Usage as Tokens
+    from genai_prices import calc_price
+
+    tokens = Tokens(input_tokens=input_tokens, output_tokens=output_tokens)
+    try:
+        return round(calc_price(tokens, model, provider_id=provider).total_price * 1_000_000)
+    except LookupError:
+        return None
+
+
 def metered(response: ModelResponse, price: Price | None) -> Usage:
     """The usage of a response with its cost; `priced` is False where no price is known."""
     spent = response.usage

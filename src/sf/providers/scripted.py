@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from sf.domain.dialogue import Prompting, Reply, ToolCall, ToolResult, Usage
-from sf.errors import ModelUnavailable, QuotaWait, Transient, TurnFailed
+from sf.errors import ModelUnavailable, QuotaWait, SfError, Transient, TurnFailed
 from sf.providers.playbooks import Playbook, Scene, ScriptedTurn
 
 _DONE = ScriptedTurn(text="Nothing more to do.\n<turn_status>complete</turn_status>")
@@ -36,16 +36,26 @@ class ScriptedModel:
                 f"the playbook {self._playbook.name or '(unnamed)'} has no scene for phase {cue.phase!r},"
                 f" unit {cue.title!r}, visit {cue.visit}"
             )
-        return ScriptedConversation(scene, self._playbook.latency_ms / 1000)
+        return ScriptedConversation(scene, self._playbook.latency_ms / 1000, self.cost_of)
+
+    def cost_of(self, input_tokens: int, output_tokens: int) -> int:
+        """What so many tokens pretend to cost."""
+        price = self._playbook.price
+        return round(input_tokens * price.input + output_tokens * price.output) if price else 0
 
     async def aclose(self) -> None:
         """Nothing is held open."""
 
 
+def _free(input_tokens: int, output_tokens: int) -> int:
+    return 0
+
+
 class ScriptedConversation:
     """One scene being played."""
 
-    def __init__(self, scene: Scene, latency: float) -> None:
+    def __init__(self, scene: Scene, latency: float, cost_of: Callable[[int, int], int] = _free) -> None:
+        self._cost_of = cost_of
         self._turns = list(scene.turns)
         self._latency = latency
         self._new: list[bytes] = []
@@ -70,12 +80,18 @@ class ScriptedConversation:
         on_event()
         calls = tuple(self._call(turn, index) for index in range(len(turn.calls)))
         shown = msgspec.json.encode({"role": "assistant", "text": turn.text, "calls": calls})
-        usage = Usage(
-            input_tokens=(self._characters + len(prompting.instructions)) // 4, output_tokens=len(shown) // 4
-        )
+        sent, got = self._input_tokens(prompting), len(shown) // 4
+        usage = Usage(sent, got, cost_micro_usd=self._cost_of(sent, got))
         self._new.append(shown)
         self._characters += len(shown)
         return Reply(turn.text, calls, usage)
+
+    def ceiling(self, prompting: Prompting) -> int | None:
+        """Nothing, unless the playbook has a price."""
+        return self._cost_of(self._input_tokens(prompting), prompting.max_output_tokens)
+
+    def _input_tokens(self, prompting: Prompting) -> int:
+        return (self._characters + len(prompting.instructions)) // 4
 
     def take_new_messages(self) -> list[bytes]:
         """What was said since the last call."""
@@ -100,6 +116,11 @@ class ScriptedConversation:
         return ToolCall(f"call-{self._calls}", call.tool, call.arguments)
 
 
+def _unbilled(error: SfError) -> SfError:
+    error.unbilled = True
+    return error
+
+
 async def _raise_fault(turn: ScriptedTurn) -> None:
     match turn.fault:
         case "stall":
@@ -107,10 +128,10 @@ async def _raise_fault(turn: ScriptedTurn) -> None:
         case "drop":
             raise Transient("scripted: the stream was dropped")
         case "server_error":
-            raise TurnFailed("scripted: the provider failed")
+            raise _unbilled(TurnFailed("scripted: the provider failed"))
         case "rate_limit":
-            raise QuotaWait("scripted: rate limit", seconds=turn.seconds or 60.0)
+            raise _unbilled(QuotaWait("scripted: rate limit", seconds=turn.seconds or 60.0))
         case "unavailable":
-            raise ModelUnavailable("scripted: no such model")
+            raise _unbilled(ModelUnavailable("scripted: no such model"))
         case "empty" | "malformed" | None:
             return

@@ -26,6 +26,8 @@ async def review(agent: Agent) -> o.AnyOutcome:
     summary = await _context(agent, files)
     findings: list[Finding] = []
     parts = chunks(files)
+    largest = max(sum(len(file.text) for file in part) for part in parts)
+    agent.require_room(len(parts) + 1, largest)
     for number, part in enumerate(parts, 1):
         findings += await _part(agent, summary, part, number, len(parts))
     verdict = await _synthesis(agent, summary, findings)

@@ -45,16 +45,22 @@ def room(caps: Concurrency, running: Collection[Unit]) -> dict[Phase, int]:
 
 
 def admit(
-    tx: Tx, caps: Concurrency, running: Collection[Unit], selection: Selection, dispatched: int
+    tx: Tx,
+    caps: Concurrency,
+    running: Collection[Unit],
+    selection: Selection,
+    dispatched: int,
+    *,
+    begun_only: bool = False,
 ) -> list[Unit]:
-    """The units to dispatch now, most urgent first."""
+    """The units to dispatch now, most urgent first; with `begun_only` none that has not had a run yet."""
     free = room(caps, running)
     if selection.force is not None:
         found = [units.get(tx, selection.force)] if not dispatched else []
     elif selection.only is not None:
         found = [unit for unit in units.ready(tx, dict.fromkeys(free, _ENOUGH)) if selection.covers(unit)]
     else:
-        found = units.ready(tx, free)
+        found = units.ready(tx, free, begun_only=begun_only)
     taken: Counter[Phase] = Counter()
     admitted: list[Unit] = []
     for unit in sorted(found, key=priority_key):

@@ -8,17 +8,18 @@ from sf.domain.ids import ulid
 from sf.domain.runs import Lease
 from sf.domain.units import HoldKind, Unit
 from sf.harness import lifecycle
+from sf.harness.rules import Rules
 from sf.store import runs, units
 from sf.store.tx import Tx
 
 LEASE_MS = 60_000
 
 
-def take(tx: Tx, unit: Unit, *, holder: str, host: str, now: Instant) -> Lease | None:
+def take(tx: Tx, unit: Unit, *, holder: str, host: str, rules: Rules, now: Instant) -> Lease | None:
     """A lease on the unit, or None when it was taken, parked, or its worktree is in use."""
     if unit.attempt >= unit.run_allowance:
         detail = f"{unit.attempt} runs were made for it; a person must allow more"
-        lifecycle.hold(tx, unit, HoldKind.RUN_LIMIT, detail, now)
+        lifecycle.hold(tx, unit, HoldKind.RUN_LIMIT, detail, rules, now)
         return None
     if unit.in_slice and units.lane_owner(tx, str(unit.parent_id)) not in (None, unit.id):
         return None

@@ -9,19 +9,20 @@ from typing import Any
 import msgspec
 
 from sf.domain import decide
+from sf.domain.attention import SESSION_BUDGET
 from sf.domain.clock import Instant
 from sf.domain.excerpt import one_line, printable
 from sf.domain.units import HoldKind, Status, Unit
-from sf.domain.workflows import Workflow, parse
+from sf.domain.workflows import parse
 from sf.errors import BadUsage, SfError, UnknownBlocker, WrongState
 from sf.harness import lifecycle, planting
 from sf.harness.rules import Rules
-from sf.store import blockers, records, sessions, units
+from sf.scheduler import replies
+from sf.store import attention, blockers, sessions, units
 from sf.store.tx import Tx
 
 Answer = dict[str, Any]
 Apply = Callable[[Tx, dict[str, Any], Rules, Instant], Answer]
-MORE_RUNS = 100
 
 
 def apply_open(tx: Tx, rules: Rules, now: Instant) -> list[tuple[str, Answer]]:
@@ -150,45 +151,43 @@ def _still_claimed(tx: Tx, unit: Unit) -> list[str]:
     return own + [name for child in units.children(tx, unit.id) for name in _still_claimed(tx, child)]
 
 
-def _parked(tx: Tx, unit_id: str, *kinds: HoldKind) -> tuple[Unit, Workflow]:
+def _parked(tx: Tx, unit_id: str, *kinds: HoldKind) -> Unit:
     unit = units.get(tx, unit_id)
     if unit.hold_kind not in kinds:
         names = " or ".join(kind.value for kind in kinds)
         state = f"held as {unit.hold_kind}" if unit.hold_kind else f"{unit.phase}/{unit.status}"
         raise WrongState(f"{unit.id} is not held as {names}; it is {state}", hint=f"sf why {unit.id}")
-    return unit, sessions.pinned(tx, unit.workflow_hash)
+    return unit
 
 
 def _reassess_resolve(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
-    unit, workflow = _parked(tx, payload["unit_id"], HoldKind.ESCALATED, HoldKind.BLOCKED)
-    answer = f"You asked: {unit.hold_detail}\nThe operator answered: {payload['answer']}"
-    if unit.hold_kind is HoldKind.BLOCKED:
-        _release(tx, unit, "reassess-resolve", now)
-        records.give_feedback(tx, unit.id, answer, now)
-        return {"unit_id": unit.id, "phase": unit.phase.value}
-    move = decide.replan(unit, workflow, answer, counted=False)
-    settled = lifecycle.apply(tx, unit, move, workflow, rules, now, by="reassess-resolve")
-    return {"unit_id": unit.id, "phase": settled.phase.value}
+    unit = _parked(tx, payload["unit_id"], HoldKind.ESCALATED, HoldKind.BLOCKED)
+    return _answered(tx, unit, payload["answer"], "reassess-resolve", rules, now)
 
 
 def _uat_approve(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
-    unit, workflow = _parked(tx, payload["unit_id"], HoldKind.UAT)
-    move = decide.forward(unit, workflow, rules.facts(tx, unit), "accepted")
-    settled = lifecycle.apply(tx, unit, move, workflow, rules, now, by="uat-approve")
-    return {"unit_id": unit.id, "phase": settled.phase.value}
+    unit = _parked(tx, payload["unit_id"], HoldKind.UAT)
+    return _answered(tx, unit, "approve", "uat-approve", rules, now)
 
 
 def _uat_reject(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
-    unit, workflow = _parked(tx, payload["unit_id"], HoldKind.UAT)
-    move = decide.reassess("uat_rejected", feedback=f"Acceptance was refused: {payload['reason']}")
-    settled = lifecycle.apply(tx, unit, move, workflow, rules, now, by="uat-reject")
-    return {"unit_id": unit.id, "phase": settled.phase.value}
+    unit = _parked(tx, payload["unit_id"], HoldKind.UAT)
+    return _answered(tx, unit, f"reject: {payload['reason']}", "uat-reject", rules, now)
+
+
+def _answered(tx: Tx, unit: Unit, answer: str, by: str, rules: Rules, now: Instant) -> Answer:
+    return replies.give(tx, replies.find(tx, unit.id), answer, by, rules, now)
+
+
+def _reply(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
+    question = replies.find(tx, payload["question_id"])
+    return replies.give(tx, question, payload["answer"], "reply", rules, now)
 
 
 def _merge_resolve(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
     kinds = (HoldKind.MERGE_CONFLICT, HoldKind.NO_EVIDENCE, HoldKind.CHECKOUT_DIRTY)
-    unit, _ = _parked(tx, payload["unit_id"], *kinds)
-    _release(tx, unit, "merge-resolve", now)
+    unit = _parked(tx, payload["unit_id"], *kinds)
+    lifecycle.release(tx, unit.id, "merge-resolve", now)
     return {"unit_id": unit.id, "phase": unit.phase.value}
 
 
@@ -200,6 +199,8 @@ def _force_clear(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) ->
     blockers.resolve(tx, rows[0]["id"], "force-clear", now)
     if rows[0]["event"] == "Paused":
         return _resume(tx, payload, rules, now)
+    if rows[0]["event"] == replies.BUDGET_EVENT and rows[0]["unit_id"] is None:
+        attention.close_kind(tx, SESSION_BUDGET, "force-clear", now)
     unit = units.find(tx, rows[0]["unit_id"] or "")
     if unit is None or unit.hold_kind is None:
         return {"blocker_id": rows[0]["id"]}
@@ -219,15 +220,10 @@ def _force(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> str:
             move = decide.replan(unit, workflow, told, counted=False)
         case _:
             if unit.hold_kind is HoldKind.RUN_LIMIT:
-                units.allow_runs(tx, unit.id, MORE_RUNS)
-            _release(tx, unit, "force-clear", now)
+                units.allow_runs(tx, unit.id, replies.MORE_RUNS)
+            lifecycle.release(tx, unit.id, "force-clear", now)
             return unit.phase.value
     return lifecycle.apply(tx, unit, move, workflow, rules, now, by="force-clear").phase.value
-
-
-def _release(tx: Tx, unit: Unit, by: str, now: Instant) -> None:
-    units.set_hold(tx, unit.id, None, "", now)
-    blockers.resolve_unit(tx, unit.id, by, now)
 
 
 def _force_dispatch(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
@@ -253,6 +249,7 @@ INTENTS: dict[str, Apply] = {
     "pause": _pause,
     "resume": _resume,
     "abandon": _abandon,
+    "reply": _reply,
     "reassess_resolve": _reassess_resolve,
     "uat_approve": _uat_approve,
     "uat_reject": _uat_reject,

@@ -14,9 +14,10 @@ from sf.config.reload import LiveConfig
 from sf.config.schema import Config
 from sf.domain import events
 from sf.domain import outcomes as o
+from sf.domain.attention import SESSION_BUDGET
 from sf.domain.clock import Instant
 from sf.domain.runs import Lease
-from sf.domain.units import RECHECKED, Unit
+from sf.domain.units import Unit
 from sf.errors import HookFailed, HookTimeout, LeaseLost, SfError
 from sf.harness import settle
 from sf.harness.attempt import Finished, hook_variables
@@ -24,13 +25,13 @@ from sf.harness.desk import Desk
 from sf.harness.results import unit_result
 from sf.harness.rules import Rules
 from sf.paths import DRIFT_FILE
-from sf.scheduler import admission, claims, closing, intents, recovery
+from sf.scheduler import admission, claims, closing, intents, rechecks, recovery, replies
 from sf.scheduler.admission import Selection
 from sf.scheduler.conduct import Conduct
-from sf.store import blockers, sessions, units
+from sf.store import attention, sessions, spending, units
 from sf.store.tx import Tx
 
-Ending = Literal["done", "waiting", "paused", "failed", "interrupted"]
+Ending = Literal["done", "waiting", "paused", "budget", "failed", "interrupted"]
 _RENEW_MS = 20_000
 _RECHECK_MS = 2_000
 
@@ -78,6 +79,7 @@ class Loop:
         self._paused = False
         self._stopping = False
         self._failure = ""
+        self._out_of_money = ""
         self._renewed_at = 0
         self._rechecked_at = 0
 
@@ -113,7 +115,11 @@ class Loop:
             unsubscribe()
 
     def _over(self) -> bool:
-        return (self._stopping or self._paused or bool(self._failure)) and not self._runs
+        return self._stopped() and not self._runs
+
+    def _stopped(self) -> bool:
+        """Whether nothing more is to be dispatched."""
+        return self._stopping or self._paused or bool(self._failure or self._out_of_money)
 
     def _idle(self) -> bool:
         return not self._runs and not self._waits_for_time() and not self._wake.is_set()
@@ -124,7 +130,7 @@ class Loop:
         if selection.spent(self._dispatched):
             return False
         if selection.only is None:
-            return units.next_due(read) is not None
+            return self._next_due() is not None
         return any(unit.due_at is not None and selection.covers(unit) for unit in units.listed(read))
 
     async def _tick(self) -> None:
@@ -133,8 +139,10 @@ class Loop:
         await self._apply_intents()
         await self._keep_claims()
         await self._recheck_held()
+        await self._answer_due()
+        self._look_at_money()
         await self._close_units()
-        if not (self._stopping or self._paused or self._failure):
+        if not self._stopped():
             await self._dispatch()
         await self._mark_wound_up()
         self._desk.announce(events.AUTO_LOOP, running=len(self._runs))
@@ -142,7 +150,7 @@ class Loop:
     async def _wait(self) -> None:
         """Until something happens; the tick is only the fallback."""
         timeout = float(self._desk.config.harness.tick)
-        due = units.next_due(self._desk.database.read)
+        due = self._next_due()
         if due is not None:
             timeout = min(timeout, max(0.0, (due - self._desk.clock.now()) / 1000))
         try:
@@ -150,6 +158,12 @@ class Loop:
                 await self._wake.wait()
         except TimeoutError:
             return
+
+    def _next_due(self) -> Instant | None:
+        """When the next unit, or the default answer to the next question, is due."""
+        read = self._desk.database.read
+        found = [due for due in (units.next_due(read), attention.next_due(read)) if due is not None]
+        return min(found, default=None)
 
     # --- each part of a tick ---
 
@@ -207,31 +221,15 @@ class Loop:
         if now - self._rechecked_at < _RECHECK_MS:
             return
         self._rechecked_at = now
-        waiting = [unit for unit in units.held(self._desk.database.read) if unit.hold_kind in RECHECKED]
-        if not waiting:
-            return
-        dirty = set(await self._desk.workshop.user.dirty())
-        tracked = set(await self._desk.workshop.user.tracked_files())
-        for unit in waiting:
-            if not dirty and not self._still_in_the_way(unit, tracked, now):
-                await self._let_go(unit, now)
+        await rechecks.recheck(self._desk, now)
 
-    def _still_in_the_way(self, unit: Unit, tracked: set[str], now: Instant) -> bool:
-        """Whether an untracked path still is, or it is too early to try what cannot be seen from here."""
-        obstacle = self._desk.obstacles.get(unit.id)
-        if obstacle is None:
-            return False
-        untracked = [path for path in obstacle.paths if path not in tracked]
-        if any((self._desk.project.root / path).exists() for path in untracked):
-            return True
-        return not obstacle.paths and now < obstacle.look_again_at
-
-    async def _let_go(self, unit: Unit, now: Instant) -> None:
-        def write(tx: Tx) -> None:
-            units.set_hold(tx, unit.id, None, "", now)
-            blockers.resolve_unit(tx, unit.id, "auto", now)
-
-        await self._desk.database.write(write)
+    async def _answer_due(self) -> None:
+        """Questions that nobody answered in time get their default."""
+        now, rules = self._desk.clock.now(), self._desk.rules
+        due = attention.next_due(self._desk.database.read)
+        if due is not None and due <= now:
+            answered = await self._desk.database.write(lambda tx: replies.answer_due(tx, rules, now))
+            self._desk.log.warning("answered by default", questions=", ".join(answered))
 
     async def _close_units(self) -> None:
         """Wind terminal units up one after the other; nothing is dispatched meanwhile."""
@@ -266,7 +264,10 @@ class Loop:
         running = [unit for unit, _ in self._running.values()]
         caps = self._desk.config.harness.concurrency
         read = self._desk.database.read
-        for unit in admission.admit(read, caps, running, self._selection, self._dispatched):
+        waiting = attention.count(read) > self._desk.config.attention.max_waiting
+        for unit in admission.admit(
+            read, caps, running, self._selection, self._dispatched, begun_only=waiting
+        ):
             if self._selection.spent(self._dispatched):
                 return
             if not await self._may_dispatch(unit):
@@ -274,11 +275,11 @@ class Loop:
             await self._claim(unit)
 
     async def _claim(self, unit: Unit) -> None:
-        now = self._desk.clock.now()
+        now, rules = self._desk.clock.now(), self._desk.rules
 
         def write(tx: Tx) -> Lease | None:
             self._write_marks(tx)
-            return claims.take(tx, unit, holder=self._holder, host=self._host, now=now)
+            return claims.take(tx, unit, holder=self._holder, host=self._host, rules=rules, now=now)
 
         lease = await self._desk.database.write(write)
         self._to_mark.clear()
@@ -318,6 +319,8 @@ class Loop:
             await self._settle(lease, finished)
             if isinstance(finished.outcome, o.Unconfigured):
                 await self._fail(f"{finished.outcome.message} [{finished.outcome.code}]")
+            if isinstance(finished.outcome, o.Overspent) and finished.outcome.scope == "session":
+                await self._ask_for_money(unit, finished.outcome)
         except LeaseLost as error:
             self._desk.log.warning("run discarded", unit_id=unit.id, unit_type=unit.type, error=error.line())
         except SfError as error:
@@ -345,6 +348,25 @@ class Loop:
             await self._settle(lease, Finished(failed, settle.Ending()))
         except Exception as again:  # nothing more can be written for this unit
             await self._fail(f"{unit.id} could not be settled: {type(again).__name__}: {again}")
+
+    async def _ask_for_money(self, unit: Unit, outcome: o.Overspent) -> None:
+        """The session has nothing left to spend: running work ends by itself, nothing new begins."""
+        self._out_of_money = detail = outcome.detail
+        rules, now = self._desk.rules, self._desk.clock.now()
+        await self._desk.database.write(
+            lambda tx: replies.ask_for_session(tx, unit.session_id, detail, outcome.wanted, rules, now)
+        )
+
+    def _look_at_money(self) -> None:
+        """Whether an open question about the session's money still stands."""
+        read = self._desk.database.read
+        asked = [item for item in attention.waiting(read) if item.kind == SESSION_BUDGET]
+        if not asked:
+            self._out_of_money = ""
+            return
+        room = spending.account(read, "session", asked[0].session_id).room(self._desk.rules.caps)
+        wanted = int(asked[0].data.get("wanted", 1))
+        self._out_of_money = asked[0].question if room is not None and room < wanted else ""
 
     def _stop_runs(self, how: Literal["pause", "shutdown"]) -> None:
         for run_id, task in self._runs.items():
@@ -380,6 +402,8 @@ class Loop:
             return "failed", self._failure
         if self._paused:
             return "paused", "paused by the operator"
+        if self._out_of_money:
+            return "budget", self._out_of_money
         if self._stopping:
             return "interrupted", ""
         if held:

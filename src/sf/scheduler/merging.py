@@ -28,9 +28,7 @@ from sf.workspaces.refusals import BranchMoved, CheckoutBusy
 from sf.workspaces.worktree import Worktree, checkout_folder, remove_folder
 
 _RACES = 5
-_UNPROVEN = o.Held(
-    HoldKind.NO_EVIDENCE, "no gate proves what would be merged: none is configured or all skipped"
-)
+_NO_PROOF = "no gate proves what would be merged: none is configured or all skipped"
 
 
 async def merge(agent: Agent) -> o.AnyOutcome:
@@ -206,7 +204,7 @@ async def _prove_merged(agent: Agent, tree: str, parents: list[str]) -> o.AnyOut
     scripts = desk.rules.merge_gates(unit)
     needs_evidence = sessions.pinned(desk.database.read, unit.workflow_hash).needs_evidence
     if not scripts:
-        return _UNPROVEN if needs_evidence else None
+        return _unproven(scripts) if needs_evidence else None
     if _proven(agent, tree, scripts, clean=True):
         return None
     folder = desk.project.worktrees / f"merge-{agent.lease.run_id}"
@@ -222,7 +220,11 @@ async def _prove_merged(agent: Agent, tree: str, parents: list[str]) -> o.AnyOut
         await _bring_in(agent, Merging(parents[0]), tree)
         return outcome
     proven = records.has_passed(desk.database.read, unit.id, tree)
-    return None if proven or not needs_evidence else _UNPROVEN
+    return None if proven or not needs_evidence else _unproven(scripts)
+
+
+def _unproven(scripts: tuple[str, ...]) -> o.Held:
+    return o.Held(HoldKind.NO_EVIDENCE, _NO_PROOF, {"gates": list(scripts)})
 
 
 async def _set_up(agent: Agent, folder: Path) -> None:

@@ -31,6 +31,8 @@ class TurnRecord(msgspec.Struct, frozen=True):
     usage: Usage
     budget: Budget
     messages: tuple[bytes, ...]
+    spend_id: str = ""
+    """The reservation that the request was made under; empty for a model that is free."""
 
 
 def _run(row: sqlite3.Row) -> Run:

@@ -107,13 +107,14 @@ def insert(
         tx.run(_Q["add_blocker"], unit=unit_id, upstream=name)
 
 
-def ready(tx: Tx, room: dict[Phase, int]) -> list[Unit]:
+def ready(tx: Tx, room: dict[Phase, int], *, begun_only: bool = False) -> list[Unit]:
     """Units that could run now: for each phase at most as many as it has room for."""
+    query = _Q["ready_begun" if begun_only else "ready"]
     found: list[Unit] = []
     for phase in (*FORWARD, Phase.REASSESS):
         most = room.get(phase, 0)
         if most > 0:
-            found += [_unit(row) for row in tx.all(_Q["ready"], rank=RANK[phase], most=most)]
+            found += [_unit(row) for row in tx.all(query, rank=RANK[phase], most=most)]
     return found
 
 

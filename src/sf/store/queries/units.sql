@@ -17,6 +17,14 @@ WHERE phase_status IN ('pending','interrupted','failed') AND phase <> 'complete'
 ORDER BY COALESCE(priority, 1000000), created_at, id
 LIMIT :most
 
+-- name: ready_begun
+SELECT * FROM units
+WHERE phase_status IN ('pending','interrupted','failed') AND phase <> 'complete'
+  AND archived_at IS NULL AND hold_kind IS NULL AND open_blockers = 0 AND open_children = 0
+  AND parent_ready = 1 AND lane_open = 1 AND due_at IS NULL AND phase_rank = :rank AND attempt > 0
+ORDER BY COALESCE(priority, 1000000), created_at, id
+LIMIT :most
+
 -- name: wake_due
 UPDATE units SET due_at = NULL, updated_at = :now WHERE due_at IS NOT NULL AND due_at <= :now
 

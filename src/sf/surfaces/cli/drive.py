@@ -14,7 +14,7 @@ from sf.surfaces.cli.speech import Speech, count, money, table
 if TYPE_CHECKING:
     from sf.app.compose import Result, Selection
 
-_EXIT = {"done": 0, "waiting": 3, "paused": 3, "failed": 1, "interrupted": 130}
+_EXIT = {"done": 0, "waiting": 3, "paused": 3, "budget": 4, "failed": 1, "interrupted": 130}
 
 
 @click.command()
@@ -91,7 +91,6 @@ def show_outcome(project: Project, speech: Speech, result: Result) -> None:
     if result.detail:
         speech.say(f"\n{result.ending}: {result.detail}")
     for blocker in reports.status(project).blockers:
-        where = blocker.unit_id or "session"
-        speech.say(
-            f"\n{speech.paint('waits for you', 'yellow')}  {where}: {blocker.detail}\n  → {blocker.way_out}"
-        )
+        if blocker.waits_for_person:
+            where = f"{speech.paint('waits for you', 'yellow')}  {blocker.unit_id or 'session'}"
+            speech.say(f"\n{where}: {blocker.detail}\n  → {blocker.way_out}")

@@ -117,7 +117,7 @@ def history(
 
     rows = reports.history(
         find_project(Path.cwd()),
-        since=_date(since),
+        since=parse_date(since),
         phase=phase,
         verdict=verdict,
         workflow=workflow,
@@ -147,7 +147,8 @@ def history(
     return 0
 
 
-def _date(text: str | None) -> int | None:
+def parse_date(text: str | None) -> int | None:
+    """A date as UNIX milliseconds. Raises BadUsage."""
     if text is None:
         return None
     try:

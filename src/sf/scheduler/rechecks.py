@@ -1,0 +1,63 @@
+"""Conditions that hold units back and that someone else may have changed: looked at again, with no model."""
+
+from __future__ import annotations
+
+from sf.domain.attention import Question
+from sf.domain.clock import Instant
+from sf.domain.spending import breach
+from sf.domain.units import RECHECKED, HoldKind, Unit
+from sf.harness import lifecycle
+from sf.harness.desk import Desk
+from sf.store import attention, spending, units
+
+
+async def recheck(desk: Desk, now: Instant) -> None:
+    """Let every parked unit go whose condition is no longer there."""
+    waiting = [unit for unit in units.held(desk.database.read) if unit.hold_kind in RECHECKED]
+    dirty: set[str] | None = None
+    for unit in waiting:
+        if unit.hold_kind is HoldKind.CHECKOUT_DIRTY:
+            dirty = set(await desk.workshop.user.dirty()) if dirty is None else dirty
+            over = not dirty and not await _in_the_way(desk, unit, now)
+        elif unit.hold_kind is HoldKind.NO_EVIDENCE:
+            over = _gates_since(desk, unit)
+        else:
+            over = _has_room(desk, unit)
+        if over:
+            await _let_go(desk, unit, now)
+
+
+async def _in_the_way(desk: Desk, unit: Unit, now: Instant) -> bool:
+    """Whether an untracked path still is, or it is too early to try what cannot be seen from here."""
+    obstacle = desk.obstacles.get(unit.id)
+    if obstacle is None:
+        return False
+    tracked = set(await desk.workshop.user.tracked_files())
+    untracked = [path for path in obstacle.paths if path not in tracked]
+    if any((desk.project.root / path).exists() for path in untracked):
+        return True
+    return not obstacle.paths and now < obstacle.look_again_at
+
+
+def _gates_since(desk: Desk, unit: Unit) -> bool:
+    """Whether other gates are configured now than when nothing proved the unit."""
+    asked = _asked(desk, unit)
+    return asked is not None and list(desk.rules.merge_gates(unit)) != asked.data.get("gates", [])
+
+
+def _has_room(desk: Desk, unit: Unit) -> bool:
+    """Whether the scopes of a unit now have room for what it wanted."""
+    asked, read = _asked(desk, unit), desk.database.read
+    if asked is None:
+        return False
+    by = spending.payer(read, unit)
+    accounts = [spending.account(read, scope, key) for scope, key in by.keys().items()]
+    return breach(accounts, desk.rules.caps, asked.data["wanted"]) is None
+
+
+def _asked(desk: Desk, unit: Unit) -> Question | None:
+    return next(iter(attention.of_unit(desk.database.read, unit.id)), None)
+
+
+async def _let_go(desk: Desk, unit: Unit, now: Instant) -> None:
+    await desk.database.write(lambda tx: lifecycle.release(tx, unit.id, "auto", now))

@@ -1,0 +1,114 @@
+"""Answers to questions: a person's, or the default's when nobody answered in time. One way for both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sf.domain import attention as rules_of_answers
+from sf.domain import decide
+from sf.domain.attention import ABANDON, ANSWERS, SESSION_BUDGET, Question
+from sf.domain.clock import Instant
+from sf.domain.spending import micro_usd
+from sf.domain.units import HoldKind, Unit
+from sf.errors import BadUsage, UnknownQuestion
+from sf.harness import lifecycle
+from sf.harness.rules import Rules
+from sf.store import attention, blockers, records, sessions, spending, units
+from sf.store.tx import Tx
+
+MORE_RUNS = 100
+
+
+def find(tx: Tx, name: str) -> Question:
+    """The open question of this id (or its beginning or end), or the one about this unit."""
+    waiting = attention.waiting(tx)
+    key = name.upper()
+    found = [item for item in waiting if item.unit_id == name] or [
+        item for item in waiting if item.id.startswith(key) or item.id.endswith(key)
+    ]
+    if len(found) != 1:
+        which = "several questions fit" if found else "no question waits as"
+        raise UnknownQuestion(f"{which} {name!r}", hint="sf attention lists them")
+    return found[0]
+
+
+def give(tx: Tx, question: Question, answer: str, by: str, rules: Rules, now: Instant) -> dict[str, Any]:
+    """Apply an answer and close the question. Raises BadUsage when the answer means nothing to it."""
+    if not rules_of_answers.takes(question.kind, answer):
+        raise BadUsage(f"{answer!r} is no answer to this; it takes {ANSWERS[question.kind]}")
+    attention.close(tx, question.id, answer, by, now)
+    if question.unit_id is None:
+        return _allow_session(tx, question, answer, by, now)
+    unit = units.get(tx, question.unit_id)
+    if answer.strip().lower() == ABANDON:
+        running = lifecycle.cancel(tx, unit, f"abandoned in answer to: {question.question[:200]}", rules, now)
+        return {"unit_id": unit.id, "phase": "canceled", "running": running}
+    _apply(tx, unit, question, answer, by, rules, now)
+    return {"unit_id": unit.id, "phase": units.get(tx, unit.id).phase.value}
+
+
+def _apply(tx: Tx, unit: Unit, question: Question, answer: str, by: str, rules: Rules, now: Instant) -> None:
+    workflow = sessions.pinned(tx, unit.workflow_hash)
+    match unit.hold_kind:
+        case HoldKind.UAT:
+            accepted = rules_of_answers.acceptance(answer)
+            move = (
+                decide.forward(unit, workflow, rules.facts(tx, unit), "accepted")
+                if accepted is not None and accepted[0]
+                else decide.reassess(
+                    "uat_rejected", feedback=f"Acceptance was refused: {accepted[1] if accepted else answer}"
+                )
+            )
+            lifecycle.apply(tx, unit, move, workflow, rules, now, by=by)
+        case HoldKind.ESCALATED:
+            move = decide.replan(unit, workflow, _quoted(unit, answer), counted=False)
+            lifecycle.apply(tx, unit, move, workflow, rules, now, by=by)
+        case HoldKind.BLOCKED:
+            lifecycle.release(tx, unit.id, by, now)
+            records.give_feedback(tx, unit.id, _quoted(unit, answer), now)
+        case HoldKind.BUDGET:
+            amount = micro_usd(rules_of_answers.money(answer) or 0)
+            spending.allow(tx, question.data["scope"], question.data["key"], amount)
+            lifecycle.release(tx, unit.id, by, now)
+        case _:
+            if unit.hold_kind is HoldKind.RUN_LIMIT:
+                units.allow_runs(tx, unit.id, MORE_RUNS)
+            lifecycle.release(tx, unit.id, by, now)
+
+
+def _quoted(unit: Unit, answer: str) -> str:
+    return f"You asked: {unit.hold_detail}\nThe operator answered: {answer}"
+
+
+def _allow_session(tx: Tx, question: Question, answer: str, by: str, now: Instant) -> dict[str, Any]:
+    spending.allow(tx, "session", question.session_id, micro_usd(rules_of_answers.money(answer) or 0))
+    blockers.resolve_event(tx, BUDGET_EVENT, by, now)
+    return {"session": "may spend more"}
+
+
+BUDGET_EVENT = "BudgetReached"
+
+
+def ask_for_session(tx: Tx, session_id: str, detail: str, wanted: int, rules: Rules, now: Instant) -> None:
+    """Put the question up that a session out of money has; once."""
+    if any(item.kind == SESSION_BUDGET for item in attention.waiting(tx)):
+        return
+    blocker_id = blockers.open_blocker(tx, session_id, BUDGET_EVENT, None, detail, now)
+    attention.ask(
+        tx,
+        session_id,
+        SESSION_BUDGET,
+        detail,
+        now,
+        blocker_id=blocker_id,
+        data={"wanted": wanted},
+        patience=rules.patience.get(SESSION_BUDGET),
+    )
+
+
+def answer_due(tx: Tx, rules: Rules, now: Instant) -> list[str]:
+    """Answer by their defaults the questions whose time is up; the ids."""
+    due = [item for item in attention.waiting(tx) if item.due_at is not None and item.due_at <= now]
+    for item in due:
+        give(tx, item, item.default_answer or "", "default", rules, now)
+    return [item.id for item in due]

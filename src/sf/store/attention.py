@@ -1,0 +1,89 @@
+"""The attention queue: every question to a person, until it is answered or has become pointless."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+import msgspec
+
+from sf.domain.attention import Patience, Question
+from sf.domain.clock import Instant
+from sf.domain.ids import ulid
+from sf.store import sql
+from sf.store.tx import Tx
+
+_Q = sql.load("attention")
+
+
+def ask(
+    tx: Tx,
+    session_id: str,
+    kind: str,
+    question: str,
+    now: Instant,
+    *,
+    unit_id: str | None = None,
+    blocker_id: str | None = None,
+    data: dict[str, Any] | None = None,
+    patience: Patience | None = None,
+) -> str:
+    """Put a question to a person; its id."""
+    question_id = ulid()
+    tx.run(
+        _Q["ask"],
+        id=question_id,
+        session=session_id,
+        unit=unit_id,
+        blocker=blocker_id,
+        kind=kind,
+        question=question,
+        data=msgspec.json.encode(data or {}).decode(),
+        default=patience.default if patience else None,
+        due=now + patience.deadline_ms if patience else None,
+        now=now,
+    )
+    return question_id
+
+
+def waiting(tx: Tx) -> list[Question]:
+    """Every open question, oldest first."""
+    return [_question(row) for row in tx.all(_Q["open"])]
+
+
+def of_unit(tx: Tx, unit_id: str) -> list[Question]:
+    """The open questions about one unit."""
+    return [_question(row) for row in tx.all(_Q["open_of_unit"], unit=unit_id)]
+
+
+def count(tx: Tx) -> int:
+    """How many questions wait."""
+    row = tx.one(_Q["count_open"])
+    return int(row["n"]) if row else 0
+
+
+def next_due(tx: Tx) -> Instant | None:
+    """When the next question is answered by its default."""
+    row = tx.one(_Q["next_due"])
+    return Instant(row["due_at"]) if row and row["due_at"] is not None else None
+
+
+def close(tx: Tx, question_id: str, answer: str, by: str, now: Instant) -> None:
+    """A question was answered."""
+    tx.run(_Q["close"], id=question_id, answer=answer, by=by, now=now)
+
+
+def close_unit(tx: Tx, unit_id: str, by: str, now: Instant) -> None:
+    """What was asked about a unit has been settled."""
+    tx.run(_Q["close_unit"], unit=unit_id, by=by, now=now)
+
+
+def close_kind(tx: Tx, kind: str, by: str, now: Instant) -> None:
+    """What was asked about the session has been settled."""
+    tx.run(_Q["close_kind"], kind=kind, by=by, now=now)
+
+
+def _question(row: sqlite3.Row) -> Question:
+    values: dict[str, Any] = dict(row)
+    values["data"] = msgspec.json.decode(values["data"])
+    return Question(**values)

@@ -1,0 +1,24 @@
+-- name: ask
+INSERT INTO attention (id, session_id, unit_id, blocker_id, kind, question, data, default_answer, due_at, created_at)
+VALUES (:id, :session, :unit, :blocker, :kind, :question, :data, :default, :due, :now)
+
+-- name: open
+SELECT * FROM attention WHERE closed_at IS NULL ORDER BY id
+
+-- name: open_of_unit
+SELECT * FROM attention WHERE closed_at IS NULL AND unit_id = :unit ORDER BY id
+
+-- name: close
+UPDATE attention SET closed_at = :now, answer = :answer, answered_by = :by WHERE id = :id AND closed_at IS NULL
+
+-- name: close_unit
+UPDATE attention SET closed_at = :now, answered_by = :by WHERE unit_id = :unit AND closed_at IS NULL
+
+-- name: close_kind
+UPDATE attention SET closed_at = :now, answered_by = :by WHERE kind = :kind AND closed_at IS NULL
+
+-- name: count_open
+SELECT COUNT(*) AS n FROM attention WHERE closed_at IS NULL
+
+-- name: next_due
+SELECT MIN(due_at) AS due_at FROM attention WHERE closed_at IS NULL AND due_at IS NOT NULL

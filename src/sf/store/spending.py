@@ -1,0 +1,164 @@
+"""The spending ledger: reserved before each model request, settled after it, in every scope at once."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from sf.domain.clock import Instant
+from sf.domain.dialogue import Usage
+from sf.domain.ids import ulid
+from sf.domain.runs import Lease
+from sf.domain.spending import Account, Caps, Scope, Settled, breach
+from sf.domain.units import Unit
+from sf.errors import SpendingReached
+from sf.store import sql, units
+from sf.store.tx import Tx
+
+_Q = sql.load("spending")
+Grouping = Literal["unit", "phase", "model", "day"]
+
+
+class Payer(msgspec.Struct, frozen=True):
+    """On whose account a request is made."""
+
+    unit_id: str
+    milestone_id: str
+    session_id: str
+    phase: str
+
+    def keys(self) -> dict[Scope, str]:
+        """The key of each scope."""
+        return {"unit": self.unit_id, "milestone": self.milestone_id, "session": self.session_id}
+
+
+def payer(tx: Tx, unit: Unit) -> Payer:
+    """The accounts of a unit: its own, its topmost container's, its session's."""
+    top = unit
+    while top.parent_id is not None:
+        top = units.get(tx, top.parent_id)
+    return Payer(unit.id, top.id, unit.session_id, unit.phase.value)
+
+
+def account(tx: Tx, scope: Scope, key: str) -> Account:
+    """What a scope has spent and reserved."""
+    row = tx.one(_Q["account"], scope=scope, key=key)
+    if row is None:
+        return Account(scope, key)
+    spent, reserved, allowance = (
+        row["spent_micro_usd"],
+        row["reserved_micro_usd"],
+        row["allowance_micro_usd"],
+    )
+    return Account(scope, key, spent, reserved, allowance)
+
+
+def require_room(tx: Tx, by: Payer, wanted: int, caps: Caps) -> None:
+    """Raise SpendingReached unless every scope has room for this much."""
+    if not caps.any:
+        return
+    found = breach([account(tx, scope, key) for scope, key in by.keys().items()], caps, wanted)
+    if found is not None:
+        raise SpendingReached(found.told(), scope=found.account.scope, key=found.account.key, wanted=wanted)
+
+
+def reserve(tx: Tx, lease: Lease, by: Payer, *, model: str, estimate: int, caps: Caps, now: Instant) -> str:
+    """Reserve a request's ceiling; the reservation's id. Raises SpendingReached and reserves nothing."""
+    units.require_lease(tx, lease)
+    require_room(tx, by, estimate, caps)
+    return _open(tx, lease, by, model, estimate, now)
+
+
+def _open(tx: Tx, lease: Lease, by: Payer, model: str, estimate: int, now: Instant) -> str:
+    spend_id = ulid()
+    tx.run(
+        _Q["open"],
+        id=spend_id,
+        run=lease.run_id,
+        unit=by.unit_id,
+        milestone=by.milestone_id,
+        session=by.session_id,
+        phase=by.phase,
+        model=model,
+        estimate=estimate,
+        now=now,
+    )
+    _post(tx, by.keys(), reserved=estimate)
+    return spend_id
+
+
+def settle(tx: Tx, spend_id: str, how: Settled, now: Instant, usage: Usage | None = None) -> None:
+    """End a reservation: at its cost when answered, free when refused, else at its estimate."""
+    row = tx.one(_Q["get"], id=spend_id)
+    assert row is not None
+    used = usage or Usage()
+    costs = {"answered": used.cost_micro_usd, "refused": 0}
+    cost = costs.get(how, row["estimate_micro_usd"])
+    closed = tx.run(
+        _Q["close"],
+        id=spend_id,
+        cost=cost,
+        input_tokens=used.input_tokens,
+        output_tokens=used.output_tokens,
+        how=how,
+        now=now,
+    )
+    if closed:
+        keys: dict[Scope, str] = {
+            "unit": row["unit_id"],
+            "milestone": row["milestone_id"],
+            "session": row["session_id"],
+        }
+        _post(tx, keys, spent=cost, reserved=-row["estimate_micro_usd"])
+
+
+def record(tx: Tx, lease: Lease, by: Payer, *, model: str, usage: Usage, now: Instant) -> None:
+    """Enter a request that was not reserved, because its model is free or nobody knows its price."""
+    tx.run(
+        _Q["enter"],
+        id=ulid(),
+        run=lease.run_id,
+        unit=by.unit_id,
+        milestone=by.milestone_id,
+        session=by.session_id,
+        phase=by.phase,
+        model=model,
+        cost=usage.cost_micro_usd,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        now=now,
+    )
+    _post(tx, by.keys(), spent=usage.cost_micro_usd)
+
+
+def settle_open(tx: Tx, run_id: str, how: Settled, now: Instant) -> int:
+    """Settle what a run left open; how many there were."""
+    rows = tx.all(_Q["open_of_run"], run=run_id)
+    for row in rows:
+        settle(tx, row["id"], how, now)
+    return len(rows)
+
+
+def allow(tx: Tx, scope: Scope, key: str, amount: int) -> None:
+    """Let a scope spend more than its cap."""
+    _post(tx, {scope: key}, allowance=amount)
+
+
+def _post(tx: Tx, keys: dict[Scope, str], *, spent: int = 0, reserved: int = 0, allowance: int = 0) -> None:
+    if not (spent or reserved or allowance):
+        return
+    for scope, key in keys.items():
+        tx.run(_Q["post"], scope=scope, key=key, spent=spent, reserved=reserved, allowance=allowance)
+
+
+def report(tx: Tx, grouping: Grouping, since: int) -> Sequence[sqlite3.Row]:
+    """What was spent, by unit, phase, model or day."""
+    return tx.all(_Q[f"by_{grouping}"], since=since)
+
+
+def endings(tx: Tx, since: int) -> Sequence[sqlite3.Row]:
+    """What was spent, by how requests ended; None is under way."""
+    return tx.all(_Q["endings"], since=since)

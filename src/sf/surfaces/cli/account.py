@@ -1,0 +1,90 @@
+"""`sf attention`, `sf reply` and `sf cost`: what waits for you, and what it has cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sf.domain.clock import brief_duration
+from sf.domain.ids import full_id
+from sf.paths import find_project
+from sf.surfaces.cli.look import parse_date
+from sf.surfaces.cli.speech import Speech, count, money, table
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@click.pass_obj
+def attention(speech: Speech, as_json: bool) -> int:
+    """Everything that waits for you, and what each question takes as an answer."""
+    from sf.app import accounts
+
+    lines = accounts.questions(find_project(Path.cwd()))
+    if speech.answer(lines, as_json=as_json):
+        return 0
+    if not lines:
+        speech.say("nothing waits for you")
+    for line in lines:
+        where = line.unit_id or "the session"
+        asked = f"asked {brief_duration(line.asked_ago_ms)} ago; {accounts.stays(line)}"
+        speech.say(f"{speech.paint(line.id[-6:], 'bold')}  {where}: {line.kind} ({asked})")
+        for text in line.question.splitlines():
+            speech.say(f"        {text}")
+        speech.say(f"        → sf reply {line.unit_id or line.id[-6:]} …   takes {line.takes}")
+    return 0
+
+
+@click.command()
+@click.argument("question")
+@click.argument("answer", nargs=-1, required=True)
+@click.pass_obj
+def reply(speech: Speech, question: str, answer: tuple[str, ...]) -> int:
+    """Answer a QUESTION: by its id, the end of its id, or the id of its unit.
+
+    `sf attention` lists the questions and what each takes; "abandon" calls the unit off.
+    """
+    from sf.app import intake
+
+    text = " ".join(answer)
+    given = intake.submit(
+        find_project(Path.cwd()), "reply", {"question_id": full_id(question), "answer": text}
+    )
+    speech.answer(given, as_json=False)
+    where = f"{given['unit_id']} goes on in {given['phase']}" if "unit_id" in given else "answered"
+    speech.say(f"{where} → sf auto")
+    return 0
+
+
+@click.command()
+@click.option("--by", type=click.Choice(["unit", "phase", "model", "day"]), default="unit", show_default=True)
+@click.option("--since", help="Only what was spent on or after this date (YYYY-MM-DD).")
+@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@click.pass_obj
+def cost(speech: Speech, by: str, since: str | None, as_json: bool) -> int:
+    """What the models have cost, by unit, phase, model or day."""
+    from sf.app import accounts
+
+    report = accounts.cost(find_project(Path.cwd()), by, parse_date(since) or 0)  # type: ignore[arg-type]
+    if speech.answer(report, as_json=as_json):
+        return 0
+    if not report.rows:
+        speech.say("no model was asked yet")
+        return 0
+    lines = [
+        [
+            row["name"],
+            (row["title"] or "")[:44],
+            str(row["requests"]),
+            count(row["input_tokens"]),
+            count(row["output_tokens"]),
+            money(row["cost_micro_usd"]),
+        ]
+        for row in report.rows
+    ]
+    for line in table(lines, [by, "", "requests", "in", "out", "cost"]):
+        speech.say(line)
+    speech.say(f"\n{report.requests} requests, {money(report.cost_micro_usd)}")
+    if report.estimated_micro_usd:
+        speech.say(f"of which {money(report.estimated_micro_usd)} estimated: cut off, crashed or under way")
+    return 0

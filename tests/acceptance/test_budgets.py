@@ -1,0 +1,93 @@
+"""Budgets from outside: a run that may not spend asks nobody, says so, and goes on when it may."""
+
+from __future__ import annotations
+
+import json
+
+from sf.domain.units import HoldKind
+from sf.store import runs, spending
+from tests.support.stage import CONFIG, PASSING, Scene, Stage, call, plan_scene, say, scene, task, write
+
+ONE = {"title": "S", "tasks": [task("T")]}
+SHORT = CONFIG.replace("[harness]", "[harness]\nmax_output_tokens = 1000", 1)
+SCENES: tuple[Scene, ...] = (plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
+
+
+def _priced(stage: Stage, budget: str) -> None:
+    stage.configure(SHORT + f"[budget]\n{budget}\n")
+    stage.script(*SCENES, price={"input": 0, "output": 1000})
+    stage.plan()
+
+
+def test_a_session_without_money_stops_with_its_own_exit_code_and_goes_on_when_allowed(stage: Stage) -> None:
+    _priced(stage, "session_usd = 2.0")
+    stopped = stage.sf("auto")
+    assert stopped.returncode == 4, stopped.stdout
+    assert "may spend $2.00" in stopped.stdout
+    account = spending.account(stage.read, "session", stage.unit("milestone/m1").session_id)
+    assert account.spent <= 2_000_000
+    assert account.reserved == 0
+    assert stage.sf("auto").returncode == 4, "it does not begin again by itself"
+    asked = json.loads(stage.sf("attention", "--json").stdout)
+    assert [item["kind"] for item in asked] == ["session_budget"]
+    assert stage.sf("reply", asked[0]["id"][-6:], "100").returncode == 0
+    done = stage.sf("auto")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (stage.root / "a.txt").exists()
+
+
+def test_a_unit_without_money_is_parked_and_a_raised_limit_lets_it_go(stage: Stage) -> None:
+    _priced(stage, "unit_usd = 0.5")
+    result = stage.auto()
+    assert result.ending == "waiting"
+    unit = stage.unit("milestone/m1")
+    assert unit.hold_kind is HoldKind.BUDGET
+    assert runs.of_unit(stage.read, unit.id)[-1].error_code == "budget_reached"
+    assert "sf reply milestone/m1" in stage.sf("status").stdout
+    stage.configure(stage.project.config.read_text().replace("unit_usd = 0.5", "unit_usd = 50.0"))
+    assert stage.auto().ending == "done", "sf looks at the limit by itself"
+
+
+def test_cost_is_shown_by_unit_phase_model_and_day(stage: Stage) -> None:
+    _priced(stage, "session_usd = 0")
+    assert stage.auto().ending == "done"
+    totals = set()
+    for by in ("unit", "phase", "model", "day"):
+        report = json.loads(stage.sf("cost", "--by", by, "--json").stdout)
+        assert report["rows"]
+        totals.add(report["cost_micro_usd"])
+    units = ("milestone/m1", "slice/m1/s1", "task/m1/s1/t1")
+    spent = sum(run.cost_micro_usd for unit in units for run in runs.of_unit(stage.read, unit))
+    assert totals == {spent}
+    assert "milestone/m1" in stage.sf("cost").stdout
+
+
+def test_a_request_that_was_cut_off_counts_at_its_estimate(stage: Stage) -> None:
+    stage.configure(CONFIG.replace("[harness]", '[harness]\nturn_timeout = "300ms"\nmax_attempts = 1', 1))
+    stage.script(
+        plan_scene(ONE),
+        scene("execute", {"fault": "stall", "seconds": 5}),
+        scene("reassess", call("submit_reassessment", outcome="abandon", explanation="no")),
+        *PASSING,
+        price={"input": 0, "output": 100},
+    )
+    stage.plan()
+    stage.auto()
+    report = json.loads(stage.sf("cost", "--json").stdout)
+    assert report["estimated_micro_usd"] == 16_000 * 100
+
+
+def test_a_review_is_priced_as_a_whole_before_its_first_part(stage: Stage) -> None:
+    """Five parts of 300 lines: there is money for one part, not for all."""
+    stage.configure(SHORT + "[budget]\nunit_usd = 3.0\n")
+    files = [write(f"f{number}.txt", "x\n" * 290) for number in range(5)]
+    stage.script(
+        plan_scene(ONE), scene("execute", *files, say()), *PASSING, price={"input": 0, "output": 1000}
+    )
+    stage.plan()
+    stage.auto()
+    unit = stage.unit("slice/m1/s1")
+    assert unit.hold_kind is HoldKind.BUDGET
+    assert unit.phase == "review"
+    asked = spending.report(stage.read, "phase", 0)
+    assert [row["requests"] for row in asked if row["name"] == "review"] == [1], "only the context pass"

@@ -1,0 +1,125 @@
+"""The spending ledger: reserved before, settled after, never more than a scope may spend."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sf.domain import outcomes as o
+from sf.domain.dialogue import Usage
+from sf.domain.runs import Lease
+from sf.domain.spending import Account, Caps, Scope, breach
+from sf.errors import LeaseLost, SpendingReached
+from sf.store import spending
+from sf.store.spending import Grouping, Payer
+from tests.support.ground import Ground
+
+A = "task/a1"
+
+
+def _claimed(ground: Ground) -> tuple[Lease, Payer]:
+    ground.plant(adhoc=True)
+    lease = ground.claim(A)
+    assert lease is not None
+    return lease, spending.payer(ground.read, ground.unit(A))
+
+
+def _reserve(ground: Ground, lease: Lease, by: Payer, estimate: int, **caps: int) -> str:
+    return ground.write(
+        lambda tx: spending.reserve(
+            tx, lease, by, model="m", estimate=estimate, caps=Caps(**caps), now=ground.now
+        )
+    )
+
+
+def _answered(ground: Ground, spend: str, cost: int) -> None:
+    usage = Usage(7, 3, cost_micro_usd=cost)
+    ground.write(lambda tx: spending.settle(tx, spend, "answered", ground.now, usage))
+
+
+def _accounts(ground: Ground, by: Payer) -> dict[str, tuple[int, int]]:
+    found = [spending.account(ground.read, scope, key) for scope, key in by.keys().items()]
+    return {account.scope: (account.spent, account.reserved) for account in found}
+
+
+def test_a_reservation_counts_in_every_scope_and_is_settled_at_its_cost(ground: Ground) -> None:
+    lease, by = _claimed(ground)
+    spend = _reserve(ground, lease, by, 700)
+    assert _accounts(ground, by) == dict.fromkeys(("unit", "milestone", "session"), (0, 700))
+    usage = Usage(10, 5, cost_micro_usd=300)
+    ground.write(lambda tx: spending.settle(tx, spend, "answered", ground.now, usage))
+    assert _accounts(ground, by) == dict.fromkeys(("unit", "milestone", "session"), (300, 0))
+    ground.write(lambda tx: spending.settle(tx, spend, "cut", ground.now))
+    assert _accounts(ground, by)["unit"] == (300, 0), "settled once, for good"
+
+
+@pytest.mark.parametrize("scope", ["unit", "milestone", "session"])
+def test_no_scope_reserves_more_than_it_may_spend(ground: Ground, scope: Scope) -> None:
+    lease, by = _claimed(ground)
+    _reserve(ground, lease, by, 600, **{scope: 1000})
+    with pytest.raises(SpendingReached) as refused:
+        _reserve(ground, lease, by, 401, **{scope: 1000})
+    assert refused.value.scope == scope
+    assert refused.value.exit_code == 4
+    assert _accounts(ground, by)[scope] == (0, 600), "a refused reservation reserves nothing"
+    _reserve(ground, lease, by, 400, **{scope: 1000})
+    key = by.keys()[scope]
+    ground.write(lambda tx: spending.allow(tx, scope, key, 500))
+    _reserve(ground, lease, by, 500, **{scope: 1000})
+
+
+def test_what_a_run_left_open_is_settled_at_its_estimate(ground: Ground) -> None:
+    lease, by = _claimed(ground)
+    _reserve(ground, lease, by, 700)
+    refused = _reserve(ground, lease, by, 50)
+    ground.write(lambda tx: spending.settle(tx, refused, "refused", ground.now))
+    ground.settle(lease, o.Crashed())
+    assert _accounts(ground, by) == dict.fromkeys(("unit", "milestone", "session"), (700, 0))
+    endings = {row["how"]: row["cost_micro_usd"] for row in spending.endings(ground.read, 0)}
+    assert endings == {"crashed": 700, "refused": 0}
+
+
+def test_a_run_that_lost_its_lease_cannot_reserve(ground: Ground) -> None:
+    lease, by = _claimed(ground)
+    ground.settle(lease, o.Crashed())
+    with pytest.raises(LeaseLost):
+        _reserve(ground, lease, by, 1)
+
+
+def test_reports_add_up_however_they_are_grouped(ground: Ground) -> None:
+    lease, by = _claimed(ground)
+    for cost in (100, 250):
+        spend = _reserve(ground, lease, by, 400)
+        _answered(ground, spend, cost)
+    _reserve(ground, lease, by, 50)
+    groupings: tuple[Grouping, ...] = ("unit", "phase", "model", "day")
+    for grouping in groupings:
+        rows = spending.report(ground.read, grouping, 0)
+        assert sum(row["cost_micro_usd"] for row in rows) == 400, "what is under way counts at its estimate"
+        assert sum(row["requests"] for row in rows) == 3
+        assert sum(row["input_tokens"] for row in rows) == 14
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 500), st.sampled_from(["answered", "refused", "cut"])), max_size=30),
+    st.integers(1, 2000),
+)
+def test_spent_and_reserved_never_exceed_the_cap(steps: list[tuple[int, str]], cap: int) -> None:
+    """The rule alone, against any order of reservations and endings; an answer costs at most its ceiling."""
+    account = Account("unit", "u")
+    caps = Caps(unit=cap)
+    others = [Account("milestone", "m"), Account("session", "s")]
+    for estimate, how in steps:
+        if breach([account, *others], caps, estimate) is not None:
+            continue
+        cost = {"answered": estimate // 2, "refused": 0, "cut": estimate}[how]
+        assert account.spent + account.reserved + estimate <= cap
+        account = Account("unit", "u", account.spent + cost)
+    assert account.spent <= cap
+
+
+def test_when_the_session_is_out_of_money_no_smaller_scope_is_blamed() -> None:
+    accounts = [Account("unit", "u", 10), Account("milestone", "m", 10), Account("session", "s", 10)]
+    found = breach(accounts, Caps(unit=10, milestone=10, session=10), 1)
+    assert found is not None and found.account.scope == "session"
