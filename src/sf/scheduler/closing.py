@@ -82,12 +82,13 @@ async def _keep_unmerged(desk: Desk, unit: Unit, head: str, worktree: Worktree) 
 
 async def _post_unit(desk: Desk, unit: Unit) -> None:
     verdict: Told = "canceled" if unit.verdict is None else unit.verdict
-    payload = unit_result(desk, unit, verdict=verdict, error="" if unit.succeeded else unit.hold_detail)
     desk.announce(events.POST_UNIT, unit.id, verdict=verdict)
+    if not desk.hooks.commands("post_unit"):
+        return
     try:
         await desk.hooks.run(
             "post_unit",
-            payload,
+            unit_result(desk, unit, verdict=verdict, error="" if unit.succeeded else unit.hold_detail),
             cwd=desk.project.root,
             trace_id=unit.id,
             variables=hook_variables(desk, unit, "", unit.workspace or ""),
