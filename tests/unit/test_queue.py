@@ -121,25 +121,30 @@ def test_what_the_database_calls_ready_is_what_the_rule_calls_eligible(rows: lis
 
 
 @settings(max_examples=40)
-@given(st.lists(ROWS, max_size=25), st.integers(0, 3))
-def test_a_limit_keeps_the_first_in_order(rows: list[dict[str, Any]], most: int) -> None:
+@given(st.lists(ROWS, max_size=25), st.dictionaries(st.sampled_from(list(Phase)), st.integers(-1, 3)))
+def test_each_phase_gives_its_first_up_to_its_own_room(
+    rows: list[dict[str, Any]], room: dict[Phase, int]
+) -> None:
     with fresh_ground() as ground:
         insert_rows(ground, rows)
         everything = units.ready(ground.read, EVERY_PHASE)
-        some = units.ready(ground.read, dict.fromkeys(Phase, most))
+        some = units.ready(ground.read, room)
         for phase in Phase:
+            most = max(0, room.get(phase, 0))
             assert [u for u in some if u.phase is phase] == [u for u in everything if u.phase is phase][:most]
 
 
 def test_the_ready_query_reads_its_index_and_sorts_nothing(ground: Ground) -> None:
-    from sf.store import sql
-
-    plan = ground.connection.execute(
-        "EXPLAIN QUERY PLAN " + sql.load("units")["ready"], {"rank": 0, "most": 10}
-    ).fetchall()
-    text = " ".join(row["detail"] for row in plan)
-    assert "units_ready" in text
-    assert "TEMP B-TREE" not in text
+    statements: list[str] = []
+    ground.connection.set_trace_callback(statements.append)
+    units.ready(ground.read, dict.fromkeys(Phase, 10))
+    ground.connection.set_trace_callback(None)
+    [statement] = statements
+    plan = ground.connection.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
+    reads = [row["detail"] for row in plan if " units " in row["detail"]]
+    assert reads
+    assert all("USING INDEX units_ready (phase_rank=?)" in read for read in reads)
+    assert not any("TEMP B-TREE" in row["detail"] for row in plan)
 
 
 @given(st.lists(ROWS, min_size=1, max_size=1))

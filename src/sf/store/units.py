@@ -20,10 +20,24 @@ from sf.store.tx import Tx
 
 _Q = sql.load("units")
 _ONLY_IN_ROWS = ("phase_rank", "lane_owner", "wound_up_at")
+_DISPATCHED = (*FORWARD[:-1], Phase.REASSESS)
+
+
+def _queue(of_phase: str) -> str:
+    """The queue of every phase in one statement: each parameter is a phase's name, its value the room."""
+    return " UNION ALL ".join(
+        f"SELECT * FROM ({of_phase.replace(':rank', str(RANK[phase])).replace(':most', f':{phase.value}')})"
+        for phase in _DISPATCHED
+    )
+
+
+_READY = _queue(_Q["ready"])
+_READY_BEGUN = _queue(_Q["ready_begun"])
 
 
 def _unit(row: sqlite3.Row) -> Unit:
-    values: dict[str, Any] = dict(row)
+    # By position: a lookup by name walks the columns, and `dict(row)` makes one for each of them.
+    values: dict[str, Any] = dict(zip(row.keys(), row, strict=True))
     for name in _ONLY_IN_ROWS:
         del values[name]
     values["status"] = Status(values.pop("phase_status"))
@@ -109,13 +123,9 @@ def insert(
 
 def ready(tx: Tx, room: dict[Phase, int], *, begun_only: bool = False) -> list[Unit]:
     """Units that could run now: for each phase at most as many as it has room for."""
-    query = _Q["ready_begun" if begun_only else "ready"]
-    found: list[Unit] = []
-    for phase in (*FORWARD, Phase.REASSESS):
-        most = room.get(phase, 0)
-        if most > 0:
-            found += [_unit(row) for row in tx.all(query, rank=RANK[phase], most=most)]
-    return found
+    most = {phase.value: max(0, room.get(phase, 0)) for phase in _DISPATCHED}
+    rows = tx.all(_READY_BEGUN if begun_only else _READY, **most) if any(most.values()) else []
+    return [_unit(row) for row in rows]
 
 
 def next_due(tx: Tx) -> Instant | None:
