@@ -70,8 +70,6 @@ def finish(
     tree: str | None = None,
 ) -> None:
     """End a run and roll up what its turns spent."""
-    spent = tx.one(_Q["spent_by_run"], run=run_id)
-    assert spent is not None
     tx.run(
         _Q["finish"],
         id=run_id,
@@ -81,7 +79,6 @@ def finish(
         detail=detail[:2000],
         tree=tree,
         now=now,
-        **{name: spent[name] for name in spent.keys()},  # noqa: SIM118
     )
 
 

@@ -7,8 +7,11 @@ SELECT * FROM runs WHERE id = :id
 
 -- name: finish
 UPDATE runs SET ended_at = :now, outcome = :outcome, state = :state, error_code = :error_code, detail = :detail,
-  tree = COALESCE(:tree, tree), model = COALESCE(:model, model), turns = :turns, input_tokens = :input_tokens,
-  output_tokens = :output_tokens, cache_read_tokens = :cache_read_tokens, cost_micro_usd = :cost_micro_usd
+  tree = COALESCE(:tree, tree),
+  (turns, input_tokens, output_tokens, cache_read_tokens, cost_micro_usd, model) = (
+    SELECT COUNT(*), COALESCE(SUM(t.input_tokens), 0), COALESCE(SUM(t.output_tokens), 0),
+      COALESCE(SUM(t.cache_read_tokens), 0), COALESCE(SUM(t.cost_micro_usd), 0), COALESCE(MAX(t.model), runs.model)
+    FROM turns t WHERE t.run_id = :id)
 WHERE id = :id AND ended_at IS NULL
 
 -- name: set_state
