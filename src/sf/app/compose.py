@@ -58,7 +58,7 @@ async def autopilot(
     ) as held:
         async with contextlib.AsyncExitStack() as stack:
             try:
-                desk, live = await stack.enter_async_context(open_desk(project, watch))
+                desk, live = await stack.enter_async_context(open_desk(project, watch, held.descriptor))
             except SfError as error:
                 _record_refusal(project, error)
                 raise
@@ -132,9 +132,12 @@ async def _record_end(desk: Desk, result: Result) -> None:
 
 
 @contextlib.asynccontextmanager
-async def open_desk(project: Project, watch: Watcher) -> AsyncIterator[tuple[Desk, LiveConfig]]:
+async def open_desk(
+    project: Project, watch: Watcher, lock_descriptor: int
+) -> AsyncIterator[tuple[Desk, LiveConfig]]:
     """Everything that a running autopilot needs, and the configuration that it watches."""
-    git = Git()
+    # Git processes hold the project's lock too: once it is taken again, none of a killed sf is left.
+    git = Git(held=(lock_descriptor,))
     user = await UserRepository.open(project.root, project.facade, git)
     config = await load_trusted(project, user)
     identify(project)

@@ -111,6 +111,11 @@ class ProjectLock:
             os.ftruncate(self._fd, 0)
         os.close(self._fd)
 
+    @property
+    def descriptor(self) -> int:
+        """The open lock file; a child that inherits it holds the lock on until it ends."""
+        return self._fd
+
     def _try(self) -> bool:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -17,6 +17,9 @@ from sf.workspaces.worktree import remove_folder
 
 async def recover(desk: Desk) -> list[str]:
     """Bring the project into a state from which the loop can go on; the ids that were interrupted."""
+    stale = desk.workshop.owned.clear_locks()
+    if stale:
+        desk.log.warning("locks of killed git processes removed", locks=", ".join(stale))
     landing = await desk.workshop.user.recover_landing()
     if landing:
         desk.log.warning("an interrupted merge was put right", detail=landing)

@@ -77,8 +77,15 @@ class Call(msgspec.Struct, frozen=True):
 class Git:
     """Starts git processes that no file of an agent can steer."""
 
-    def __init__(self, *, search_path: str = "/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin") -> None:
+    def __init__(
+        self,
+        *,
+        search_path: str = "/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin",
+        held: tuple[int, ...] = (),
+    ) -> None:
         self._search_path = search_path
+        # Descriptors of locks that a git process keeps held when sf dies before it.
+        self._held = held
 
     async def run(
         self,
@@ -145,7 +152,7 @@ class Git:
                 cwd=call.work_tree or call.git_dir,
                 env=self._environment(call),
                 start_new_session=True,
-                pass_fds=call.pass_fds,
+                pass_fds=(*self._held, *call.pass_fds),
             )
         except (FileNotFoundError, NotADirectoryError) as error:
             if error.filename == "git":

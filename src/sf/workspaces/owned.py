@@ -77,6 +77,16 @@ class OwnedRepository:
         """The object store, which an agent needs to read but never to write."""
         return self._path / "objects"
 
+    def clear_locks(self) -> list[str]:
+        """Remove what killed git processes left locked; only while no git process can be at work here."""
+        found = [self._path / f"{name}.lock" for name in ("HEAD", "config", "packed-refs", "shallow")]
+        for folder in ("refs", "worktrees"):
+            found += (self._path / folder).rglob("*.lock")
+        stale = [path for path in found if path.is_file()]
+        for path in stale:
+            path.unlink()
+        return [str(path.relative_to(self._path)) for path in stale]
+
     async def fetch(self, commit: str) -> None:
         """Make sure that a commit of the user, with all it reaches, is here."""
         if not await self._is_whole(commit):
@@ -198,6 +208,8 @@ class OwnedRepository:
 def _create(path: Path, user_common: Path) -> None:
     """Build the repository beside its place and rename it there, so that it is whole or absent."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    for half in path.parent.glob(f".{path.name}.*"):
+        shutil.rmtree(half)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     try:
         for name in ("objects", "refs/heads", "info", "worktrees"):
