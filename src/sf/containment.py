@@ -12,6 +12,9 @@ from pathlib import Path
 
 from sf.errors import SymlinkEscape, WorkspaceFailed
 
+TEMPORARY = ".sf-new-"
+"""How the names of files being written begin; one that a killed sf left is no work of the agent's."""
+
 _MAX_LINKS = 40
 _UNSAFE = re.compile(r"[^a-zA-Z0-9._-]")
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -68,7 +71,7 @@ def write_inside(root: Path, path: str | Path, data: bytes) -> None:
     parent, name = _open_parent(root, path, create=True)
     try:
         mode = _mode_to_keep(parent, name)
-        temporary = f".{name[:80]}.{secrets.token_hex(6)}"
+        temporary = f"{TEMPORARY}{secrets.token_hex(6)}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(temporary, flags, 0o644, dir_fd=parent)
         try:

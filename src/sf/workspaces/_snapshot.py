@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+from sf.containment import TEMPORARY
 from sf.errors import GitFailed, WorkspaceFailed
 from sf.workspaces.git import Git, Output
 
@@ -34,7 +35,7 @@ class Snapshot:
         shadowed = await asyncio.to_thread(_shadowed, self._folder, entries)
         deleted = set((await self._list("-d")).names())
         await self._update("--force-remove", names=sorted(deleted | shadowed))
-        listed = (await self._list("-o", "-m", "--exclude-standard")).names()
+        listed = (await self._list("-o", "-m", "--exclude-standard", f"--exclude={TEMPORARY}*")).names()
         names = [name for name in dict.fromkeys(listed) if not name.endswith("/")]
         unusable = [name for name in names if not _is_content(self._folder / name, name in links)]
         # A gitlink whose folder is still there stays as it was committed, whatever is inside the folder.
