@@ -13,6 +13,7 @@ from sf.config.schema import Config
 from sf.domain.phases import Phase
 from sf.domain.workflows import Workflow
 from sf.errors import UnsafeConfig
+from sf.harness.artifacts import LINKS
 from sf.paths import Project
 from sf.review import gates
 from sf.workspaces.git import Git
@@ -71,7 +72,7 @@ def _links(dot: Path) -> Iterator[Path]:
         ]
         for name in (*folders, *files):
             path = Path(here, name)
-            if path.is_symlink() and not (name == "workspace" and path.parent.parent == dot / "active"):
+            if path.is_symlink() and not (name in LINKS and path.parent.parent == dot / "active"):
                 yield path
 
 

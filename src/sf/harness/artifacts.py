@@ -15,6 +15,10 @@ ATTEMPTS = "attempts.md"
 FULL_ERROR = "last-error-full.txt"
 DECISION = "decision.md"
 QUESTION = "human-question.md"
+_WORKSPACE = "workspace"
+_FRESH_WORKSPACE = ".workspace.new"
+LINKS = frozenset({_WORKSPACE, _FRESH_WORKSPACE})
+"""The links in a unit's folder that are sf's own; the second one stays when sf is killed half-way."""
 
 
 def write(project: Project, unit_id: str, name: str, text: str) -> Path:
@@ -60,11 +64,11 @@ def run_log(run_id: str) -> str:
 
 def link_workspace(project: Project, unit_id: str, folder: Path) -> None:
     """`active/<unit>/workspace` points to where the work is done."""
-    link = project.active(unit_id) / "workspace"
+    link = project.active(unit_id) / _WORKSPACE
     link.parent.mkdir(parents=True, exist_ok=True)
     if link.is_symlink() and Path(os.readlink(link)) == folder:  # noqa: PTH115
         return
-    fresh = link.with_name(".workspace.new")
+    fresh = link.with_name(_FRESH_WORKSPACE)
     fresh.unlink(missing_ok=True)
     fresh.symlink_to(folder)
     fresh.replace(link)
