@@ -68,6 +68,12 @@ def _proven(agent: Agent, tree: str, scripts: tuple[str, ...], *, clean: bool) -
     return records.is_proven(agent.desk.database.read, agent.unit.id, tree, wanted, clean=clean)
 
 
+def _has_landed(agent: Agent) -> bool:
+    """Whether an earlier run landed the work and died before it was settled."""
+    found = records.evidence(agent.desk.database.read, agent.unit.id)
+    return any(row["kind"] == "merge" for row in found)
+
+
 async def _keep(agent: Agent, tree: str, commit: str | None, summary: str) -> None:
     now = agent.desk.clock.now()
 
@@ -92,9 +98,9 @@ async def _land(agent: Agent) -> o.AnyOutcome:
     for _ in range(_RACES):
         head = await desk.workshop.integration_head(unit)
         if await desk.workshop.owned.is_ancestor(tip, head):
-            await _keep(
-                agent, await desk.workshop.owned.tree_of(head), head, "already in the integration branch"
-            )
+            if not _has_landed(agent):
+                tree = await desk.workshop.owned.tree_of(head)
+                await _keep(agent, tree, head, "already in the integration branch")
             return o.Done("already merged")
         parents, merged = await _merged(agent, head, tip)
         if merged.tree is None:
