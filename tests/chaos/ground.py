@@ -1,0 +1,111 @@
+"""The short project that is killed over and over: one task, written, proven by a real gate, merged."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from sf.app import planning
+from tests.chaos.tracer import Act, Kind, Order, Report
+from tests.support.stage import PASSING, Stage, say, scene, write
+
+WORKFLOW = """
+name = "short"
+phases = ["execute", "verify", "merge", "complete"]
+require_tdd = false
+require_review = false
+max_retries = 3
+max_reassess = 2
+"""
+EXPECTED = {"notes.txt": "hello\nmore\n", "a.txt": "text\n", "sub/b.txt": "deep\n"}
+"""What the branch holds in the end, whatever happened on the way."""
+
+UNIT = "task/a1"
+_TRACER = Path(__file__).with_name("tracer.py")
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """How a process ended and what it said."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+class Ground:
+    """A project at one place, which can be put back to its beginning as often as needed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.place = folder / "place"
+        self.root = self.place / "project"
+        self.home = self.place / "home" / ".sf"
+        stage = Stage(self.root, self.home)
+        self.project = stage.project
+        stage.workflow("short", WORKFLOW)
+        writes = [write(name, content) for name, content in EXPECTED.items()]
+        stage.script(scene("execute", *writes, say()), *PASSING)
+        planning.plan(stage.project, "make it", workflow="short", adhoc=True)
+        self._template = folder / "template"
+        _copy(self.place, self._template)
+
+    def reset(self) -> None:
+        """Put everything back to before the first run."""
+        shutil.rmtree(self.place)
+        _copy(self._template, self.place)
+
+    def keep(self, name: str) -> Path:
+        """Set the present state aside for a look at it."""
+        kept = self.folder / f"kept-{name}"
+        shutil.rmtree(kept, ignore_errors=True)
+        _copy(self.place, kept)
+        return kept
+
+    def sf(self, *arguments: str, wrapper: Sequence[str] = (), timeout: float = 90.0) -> Ended:
+        """The command as a process, in the project."""
+        done = subprocess.run(
+            [*wrapper, sys.executable, "-m", "sf", *arguments],
+            cwd=self.root,
+            env={**os.environ, "SF_HOME": str(self.home), "HOME": str(self.home.parent)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+        )
+        text = [part.decode("utf-8", "replace") for part in (done.stdout, done.stderr)]
+        return Ended(done.returncode, *text)
+
+    def traced(
+        self,
+        *,
+        at: int = 0,
+        act: Act = "none",
+        error: str = "ENOSPC",
+        lasting: bool = False,
+        kind: Kind = "durable",
+    ) -> tuple[Ended, Report]:
+        """`sf auto` under the tracer, with something done to it at the `at`-th boundary."""
+        path = self.folder / "report.json"
+        path.unlink(missing_ok=True)
+        order = Order(
+            within=str(self.place),
+            report=str(path),
+            at=at,
+            act=act,
+            error=error,
+            lasting=lasting,
+            kind=kind,
+        )
+        wrapper = [sys.executable, str(_TRACER), msgspec.json.encode(order).decode()]
+        ended = self.sf("auto", wrapper=wrapper)
+        return ended, msgspec.json.decode(path.read_bytes(), type=Report)
+
+
+def _copy(source: Path, target: Path) -> None:
+    subprocess.run(["cp", "-a", str(source), str(target)], check=True)

@@ -1,0 +1,167 @@
+"""What must hold after any crash and a clean run: read from outside, by plain git and plain SQL."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.chaos.ground import EXPECTED, UNIT, Ground
+
+
+def broken(ground: Ground) -> list[str]:
+    """Every invariant that does not hold, in words; empty when nothing was lost or done twice."""
+    return [
+        *_branch(ground),
+        *_checkout(ground),
+        *_rows(ground),
+        *_objects(ground),
+        *_leftovers(ground),
+        *_processes(ground.place),
+        *_traces(ground),
+        *_doctor(ground),
+    ]
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Plain git, with the answer or the complaint."""
+    done = subprocess.run(
+        ["git", *arguments], cwd=folder, capture_output=True, text=True, errors="replace", check=False
+    )
+    return done.stdout.strip() if done.returncode == 0 else f"git failed: {done.stderr.strip()}"
+
+
+def _branch(ground: Ground) -> Iterator[str]:
+    subjects = git(ground.root, "log", "--first-parent", "--format=%s", "main").splitlines()
+    if subjects != [f"Merge {UNIT}: make it", "first"]:
+        yield f"the branch's commits are {subjects}"
+    everything = git(ground.root, "log", "--format=%s", "main").splitlines()
+    if sorted(everything) != sorted([f"Merge {UNIT}: make it", "make it", "first"]):
+        yield f"all commits of the branch are {everything}"
+    files = git(ground.root, "ls-tree", "-r", "--name-only", "main").splitlines()
+    if sorted(files) != sorted(EXPECTED):
+        yield f"the branch's files are {files}"
+    for name, content in EXPECTED.items():
+        if git(ground.root, "show", f"main:{name}") != content.strip():
+            yield f"{name} is not what was written"
+
+
+def _checkout(ground: Ground) -> Iterator[str]:
+    status = git(ground.root, "status", "--porcelain")
+    if [line for line in status.splitlines() if line != "?? .sf/"]:
+        yield f"the checkout is not clean: {status!r}"
+    if git(ground.root, "symbolic-ref", "HEAD") != "refs/heads/main":
+        yield "HEAD left main"
+    for name, content in EXPECTED.items():
+        path = ground.root / name
+        if not path.is_file() or path.read_text() != content:
+            yield f"{name} in the checkout is not what was written"
+
+
+def _rows(ground: Ground) -> Iterator[str]:
+    connection = sqlite3.connect(ground.project.database)
+    try:
+        yield from _examined(connection)
+    finally:
+        connection.close()
+
+
+def _examined(connection: sqlite3.Connection) -> Iterator[str]:
+    def one(query: str) -> object:
+        return connection.execute(query).fetchone()[0]
+
+    if one("PRAGMA integrity_check") != "ok":
+        yield "the database is damaged"
+    units = connection.execute("SELECT id, phase, verdict, wound_up_at IS NOT NULL FROM units").fetchall()
+    if units != [(UNIT, "complete", "success", 1)]:
+        yield f"the units are {units}"
+    for query, most in (
+        ("SELECT COUNT(*) FROM phase_transitions WHERE to_phase = 'complete'", 1),
+        ("SELECT COUNT(*) FROM evidence WHERE kind = 'merge'", 1),
+        ("SELECT COUNT(*) FROM runs WHERE ended_at IS NULL", 0),
+        ("SELECT COUNT(*) FROM units WHERE claim_holder IS NOT NULL", 0),
+        ("SELECT COUNT(*) FROM intents WHERE applied_at IS NULL", 0),
+    ):
+        if one(query) != most:
+            yield f"{query} is {one(query)}, not {most}"
+    attempts = [row[0] for row in connection.execute("SELECT attempt FROM runs ORDER BY id")]
+    if attempts != list(range(1, len(attempts) + 1)):
+        yield f"the runs' numbers are {attempts}"
+
+
+def _objects(ground: Ground) -> Iterator[str]:
+    """No object is broken, and the content of every commit that sf made is under some ref."""
+    owned = ground.project.repository
+    for folder in (ground.root, owned):
+        done = subprocess.run(
+            ["git", "fsck", "--strict", "--no-dangling"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        # fsck notices that HEAD of sf's own repository names a branch that never exists.
+        complaints = [
+            line for line in done.stderr.splitlines() if "unborn" not in line and "HEAD" not in line
+        ]
+        if done.returncode != 0 or complaints:
+            yield f"git fsck in {folder.name}: {done.returncode} {complaints} {done.stdout}"
+    listed = git(owned, "log", "--all", "--format=%T").splitlines()
+    trees = {*listed, *git(owned, "for-each-ref", "--format=%(tree)").splitlines()}
+    trees.update(git(ground.root, "log", "--all", "--format=%T").splitlines())
+    for line in git(owned, "fsck", "--unreachable", "--no-reflogs").splitlines():
+        if line.startswith("unreachable commit "):
+            commit = line.split()[-1]
+            tree = git(owned, "show", "-s", "--format=%T", commit)
+            if tree not in trees:
+                yield f"commit {commit} of sf's is under no ref, nor is its tree"
+
+
+def _leftovers(ground: Ground) -> Iterator[str]:
+    project = ground.project
+    folders = list(project.worktrees.iterdir()) if project.worktrees.is_dir() else []
+    active = list((project.dot / "active").iterdir()) if (project.dot / "active").is_dir() else []
+    locks = [path for path in (ground.root / ".git").rglob("*.lock")]
+    temporary = [path for path in (ground.root / ".git").rglob(".sf-*")]
+    keeps = [path for path in (ground.root / ".git").rglob("*.keep")]
+    landing = [path for path in ground.home.rglob("landing.json")]
+    owned = [*project.repository.rglob("*.lock"), *(project.repository / "worktrees").iterdir()]
+    half = [path for path in project.repository.parent.glob(".*")]
+    for what in (folders, active, locks, temporary, keeps, landing, owned, half):
+        if what:
+            yield "left over: " + ", ".join(str(path.relative_to(ground.place)) for path in what)
+    crash = ground.home / "log" / "crash.log"
+    if crash.exists():
+        yield f"crash.log: {crash.read_text()[-600:]}"
+
+
+def _processes(place: Path) -> Iterator[str]:
+    mine = os.getpid()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == mine:
+            continue
+        try:
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+            cwd = str((entry / "cwd").readlink())
+        except OSError:
+            continue
+        if str(place) in command or cwd.startswith(str(place)):
+            yield f"process {entry.name} still runs: {command[:200]} in {cwd}"
+
+
+def _traces(ground: Ground) -> Iterator[str]:
+    for path in ground.project.trace.glob("*.jsonl"):
+        for number, line in enumerate(path.read_bytes().splitlines(), 1):
+            try:
+                json.loads(line)
+            except ValueError:
+                yield f"{path.name} line {number} is no JSON: {line[:80]!r}"
+
+
+def _doctor(ground: Ground) -> Iterator[str]:
+    said = ground.sf("doctor")
+    if said.code != 0 or "Traceback" in said.stderr:
+        yield f"sf doctor: {said.code} {said.stdout[-600:]} {said.stderr[-600:]}"
