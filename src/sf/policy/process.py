@@ -234,7 +234,14 @@ class _Group:
         os.close(self._pidfd)
         if self._process.stdout is not None:
             self._process.stdout.close()
-        self.exit_code = self._process.poll()
+        self.exit_code = self._reaped()
+
+    def _reaped(self) -> int | None:
+        """The leader's exit code; under a tracer its end is seen a moment before it can be collected."""
+        try:
+            return self._process.wait(_REAP if self._exited.is_set() else 0)
+        except subprocess.TimeoutExpired:
+            return None
 
 
 async def _wait_for(event: asyncio.Event, seconds: float) -> None:
