@@ -26,8 +26,24 @@ max_reassess = 2
 EXPECTED = {"notes.txt": "hello\nmore\n", "a.txt": "text\n", "sub/b.txt": "deep\n"}
 """What the branch holds in the end, whatever happened on the way."""
 
+GATE = """#!/bin/sh
+grep -qx text a.txt && grep -qx deep sub/b.txt && grep -qx more notes.txt || { echo "work is missing"; exit 1; }
+"""
+
 UNIT = "task/a1"
 _TRACER = Path(__file__).with_name("tracer.py")
+
+
+class Blow(msgspec.Struct, frozen=True):
+    """What is done to a run, and to which of its calls."""
+
+    name: str
+    act: Act
+    error: str = "ENOSPC"
+    lasting: bool = False
+    kind: Kind = "durable"
+    calls: tuple[str, ...] = ()
+    program: str = ""
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -49,6 +65,7 @@ class Ground:
         stage = Stage(self.root, self.home)
         self.project = stage.project
         stage.workflow("short", WORKFLOW)
+        stage.gate("check", GATE)
         writes = [write(name, content) for name, content in EXPECTED.items()]
         stage.script(scene("execute", *writes, say()), *PASSING)
         planning.plan(stage.project, "make it", workflow="short", adhoc=True)
@@ -81,29 +98,25 @@ class Ground:
         text = [part.decode("utf-8", "replace") for part in (done.stdout, done.stderr)]
         return Ended(done.returncode, *text)
 
-    def traced(
-        self,
-        *,
-        at: int = 0,
-        act: Act = "none",
-        error: str = "ENOSPC",
-        lasting: bool = False,
-        kind: Kind = "durable",
-    ) -> tuple[Ended, Report]:
-        """`sf auto` under the tracer, with something done to it at the `at`-th boundary."""
+    def traced(self, order: Blow, at: int = 0) -> tuple[Ended, Report]:
+        """`sf auto` under the tracer, with the blow dealt at the `at`-th boundary."""
         path = self.folder / "report.json"
         path.unlink(missing_ok=True)
-        order = Order(
+        full = Order(
             within=str(self.place),
             report=str(path),
             at=at,
-            act=act,
-            error=error,
-            lasting=lasting,
-            kind=kind,
+            act=order.act,
+            error=order.error,
+            lasting=order.lasting,
+            kind=order.kind,
+            calls=order.calls,
+            program=order.program,
         )
-        wrapper = [sys.executable, str(_TRACER), msgspec.json.encode(order).decode()]
+        wrapper = [sys.executable, str(_TRACER), msgspec.json.encode(full).decode()]
         ended = self.sf("auto", wrapper=wrapper)
+        if not path.exists():
+            raise RuntimeError(f"the tracer itself failed: {ended.stderr[-2000:]}")
         return ended, msgspec.json.decode(path.read_bytes(), type=Report)
 
 

@@ -50,7 +50,7 @@ _libc.ptrace.restype = ctypes.c_long
 
 
 class Order(msgspec.Struct, frozen=True):
-    """What to count, and what to do at which call."""
+    """What to count, and what to do at which call; `calls` and `program` narrow what is counted."""
 
     within: str
     report: str
@@ -59,6 +59,8 @@ class Order(msgspec.Struct, frozen=True):
     error: str = "ENOSPC"
     lasting: bool = False
     kind: Kind = "durable"
+    calls: tuple[str, ...] = ()
+    program: str = ""
     timeout: int = 60
 
 
@@ -203,11 +205,12 @@ class Tracer:
         _ptrace(_GET_SYSCALL_INFO, pid, 128, ctypes.addressof(buffer))
         number, *arguments = struct.unpack_from("<7Q", buffer.raw, 24)
         place = _place(pid, number, arguments, self._order.kind)
-        if place is None or not (number in _ANYWHERE or self._inside(place)):
+        program = _program(pid)
+        if place is None or not self._counts(number, place, program):
             _ptrace(_CONT, pid)
             return
         self._boundaries.append(
-            Boundary(len(self._boundaries) + 1, _program(pid), _NAMES[number], place[len(self._within) :])
+            Boundary(len(self._boundaries) + 1, program, _NAMES[number], place[len(self._within) :])
         )
         count, at = len(self._boundaries), self._order.at
         if at and (count == at or (self._order.lasting and count > at)):
@@ -215,8 +218,11 @@ class Tracer:
         else:
             _ptrace(_CONT, pid)
 
-    def _inside(self, place: str) -> bool:
-        return place == self._within or place.startswith(self._within + "/")
+    def _counts(self, number: int, place: str, program: str) -> bool:
+        order = self._order
+        inside = number in _ANYWHERE or place == self._within or place.startswith(self._within + "/")
+        called = not order.calls or _NAMES[number] in order.calls
+        return inside and called and program.startswith(order.program)
 
     def _act(self, pid: int, number: int) -> None:
         self._acted = True

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.chaos.ground import Ground
+from tests.chaos.sweep import FULL, SEED
+from tests.chaos.tracer import Order
+
+_TRACER = Path(__file__).with_name("tracer.py")
+_TALLY = "chaos"
+
+
+@pytest.fixture(scope="session")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Ground:
+    """The short project of this worker."""
+    return Ground(tmp_path_factory.mktemp("chaos"))
+
+
+@pytest.fixture
+def ground(project: Ground) -> Ground:
+    """The short project, at its beginning."""
+    project.reset()
+    return project
+
+
+@pytest.fixture(scope="session")
+def tracer(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Skips where processes cannot be traced."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        pytest.skip("the tracer knows Linux on x86_64 only")
+    folder = tmp_path_factory.mktemp("tracer")
+    order = Order(within=str(folder), report=str(folder / "report"))
+    probe = [sys.executable, str(_TRACER), msgspec.json.encode(order).decode(), "/bin/true"]
+    done = subprocess.run(probe, capture_output=True, text=True, timeout=30, check=False)
+    if done.returncode != 0:
+        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        pytest.skip(f"processes cannot be traced here: {reason}")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The table of what was swept."""
+    rows: dict[str, Counter[str]] = {}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for key, value in getattr(report, "user_properties", ()):
+                if key == _TALLY and getattr(report, "when", "") == "call":
+                    name, boundaries, struck, losses = value
+                    row = rows.setdefault(name, Counter())
+                    row["boundaries"] = max(row["boundaries"], boundaries)
+                    row["struck"] += struck
+                    row["losses"] += losses
+    if rows:
+        form = "every boundary" if FULL else f"a sample, seed {SEED}"
+        terminalreporter.write_line(f"chaos ({form})")
+        terminalreporter.write_line(f"{'blow':<24}{'boundaries':>12}{'struck':>10}{'losses':>10}")
+        for name, row in sorted(rows.items()):
+            line = f"{name:<24}{row['boundaries']:>12}{row['struck']:>10}{row['losses']:>10}"
+            terminalreporter.write_line(line)

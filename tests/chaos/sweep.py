@@ -1,0 +1,79 @@
+"""Dealing one blow at every boundary in turn, and judging what is left each time."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from tests.chaos.ground import Blow, Ended, Ground
+from tests.chaos.invariants import broken
+from tests.chaos.tracer import Report
+
+FULL = os.environ.get("SF_CHAOS", "") == "full"
+SEED = int(os.environ.get("SF_CHAOS_SEED", "20261115"))
+SHARDS = 12 if FULL else 1
+
+
+class Swept(msgspec.Struct, frozen=True):
+    """What a sweep met: how many boundaries there are, how many were struck, and what went wrong."""
+
+    boundaries: int
+    struck: int
+    losses: list[str]
+
+
+def sweep(ground: Ground, blow: Blow, shard: int, points: int) -> Swept:
+    """Strike at every boundary of this shard, or in the short form at about `points` of all."""
+    ground.reset()
+    _, clean = ground.traced(msgspec.structs.replace(blow, act="none"))
+    total = len(clean.boundaries)
+    struck = 0
+    losses: list[str] = []
+    for number in _numbers(total, shard, points):
+        report, problems = strike(ground, blow, number)
+        if not report.acted:
+            break
+        struck += 1
+        if problems:
+            met = report.boundaries[number - 1]
+            kept = ground.keep(f"{blow.name}-{number}")
+            where = f"{blow.name} at {number}: {met.call} of {met.program} on {met.place}"
+            losses.append("\n  ".join([f"{where}; seed {SEED}; kept in {kept}", *problems]))
+    return Swept(total, struck, losses)
+
+
+def _numbers(total: int, shard: int, points: int) -> Iterator[int]:
+    """Without end in the full form: a sweep is over when a run ends before its blow."""
+    if FULL:
+        yield from iter(range(1 + shard, 1_000_000, SHARDS))
+    else:
+        stride = max(1, total // points)
+        yield from range(1 + random.Random(SEED).randrange(stride), total + 1, stride)
+
+
+def strike(ground: Ground, blow: Blow, number: int) -> tuple[Report, list[str]]:
+    """One run with one blow, then a clean run; what is broken after it."""
+    ground.reset()
+    ended, report = ground.traced(blow, at=number)
+    problems = list(_bad_manners(ended, report, ground, blow))
+    again = ground.sf("auto")
+    if again.code != 0:
+        problems.append(f"the clean run ended with {again.code}: {again.stdout[-600:]} {again.stderr[-600:]}")
+    return report, [*problems, *broken(ground, torn=1 if blow.act == "tear" else 0)]
+
+
+def _bad_manners(ended: Ended, report: Report, ground: Ground, blow: Blow) -> Iterable[str]:
+    """How a run that was struck may not end."""
+    if report.timed_out:
+        yield "the run hung"
+    if "Traceback" in ended.stderr:
+        yield f"a traceback: {ended.stderr[-800:]}"
+    if ended.code > 0 and blow.act == "fail" and not (ended.stderr.strip() or ended.stdout.strip()):
+        yield f"it ended with {ended.code} and said nothing"
+    crash = ground.home / "log" / "crash.log"
+    if crash.exists():
+        yield f"an internal error: {crash.read_text()[-800:]}"
+        crash.unlink()

@@ -1,0 +1,29 @@
+"""A kill before any change that sf or its git makes: the next run ends as if nothing had happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.chaos.ground import Blow, Ground
+from tests.chaos.sweep import SHARDS, sweep
+
+KILLS = (
+    Blow("kill everything", "kill-all"),
+    Blow("kill sf alone", "kill-main"),
+    Blow("kill one git", "kill-one", program="git"),
+    Blow("tear a write", "tear", calls=("write", "pwrite64")),
+)
+POINTS = {"kill everything": 12, "kill sf alone": 6, "kill one git": 5, "tear a write": 5}
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("blow", KILLS, ids=lambda blow: blow.name.replace(" ", "-"))
+def test_nothing_is_lost_or_done_twice_after_a_kill(
+    tracer: None, ground: Ground, blow: Blow, shard: int, record_property: Callable[[str, object], None]
+) -> None:
+    swept = sweep(ground, blow, shard, POINTS[blow.name])
+    record_property("chaos", (blow.name, swept.boundaries, swept.struck, len(swept.losses)))
+    assert swept.struck > 0
+    assert not swept.losses, "\n".join(swept.losses)
