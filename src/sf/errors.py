@@ -10,7 +10,7 @@ SfError
 │   ├── BadUsage, NotAProject, NotARepository, EmptyRepository, DetachedHead
 │   ├── UnknownUnit, UnknownBlocker, UnknownQuestion
 │   ├── InvalidConfig, MissingWorkflow, InvalidWorkflow, InvalidPlan, InvalidPlaybook, InvalidPrompt
-│   ├── InvalidTransition, WrongState, ProjectLocked (exit 5), StoreTooNew, StoreUnusable
+│   ├── InvalidTransition, WrongState, ProjectLocked (exit 5), StoreTooNew, StoreUnusable, DiskUnusable
 │   └── SecretUnavailable, UnsafeConfig, UnsupportedRepository, WorkMissing
 └── RunFailure        a run ended abnormally; `recovery` says what the orchestrator does
     ├── workspace         WorkspaceFailed, SymlinkEscape, GitFailed, HookFailed, HookTimeout
@@ -238,6 +238,13 @@ class StoreUnusable(Mistake):
     """The database cannot be opened or written."""
 
     code = "store_unusable"
+    exit_code = 1
+
+
+class DiskUnusable(Mistake):
+    """The machine refused a file: the disk is full, read-only or broken, or too many files are open."""
+
+    code = "disk_unusable"
     exit_code = 1
 
 

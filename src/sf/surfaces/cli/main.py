@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -12,8 +13,12 @@ from pathlib import Path
 import click
 
 from sf import __version__
-from sf.errors import InvalidConfig, SfError
+from sf.errors import DiskUnusable, InvalidConfig, SfError
 from sf.surfaces.cli.speech import Speech
+
+_REFUSALS = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+)
 
 COMMANDS: dict[str, str] = {
     "demo": "sf.surfaces.cli.setup:demo",
@@ -138,9 +143,16 @@ def run(arguments: Sequence[str], speech: Speech | None = None) -> int:
         sys.stderr.close()
         return 0
     except Exception as error:  # the outermost boundary: one line for the person, the rest for the log
+        if isinstance(error, OSError) and error.errno in _REFUSALS:
+            return _explain(_disk_trouble(error))
         where = _log_traceback()
         _complain(f"{type(error).__name__}: {error} [internal] → {where}")
         return 1
+
+
+def _disk_trouble(error: OSError) -> DiskUnusable:
+    named = f": {error.filename}" if error.filename else ""
+    return DiskUnusable(f"{error.strerror}{named}", hint="mend that and run the command again")
 
 
 def _explain(error: SfError) -> int:
