@@ -27,7 +27,9 @@ EXPECTED = {"notes.txt": "hello\nmore\n", "a.txt": "text\n", "sub/b.txt": "deep\
 """What the branch holds in the end, whatever happened on the way."""
 
 GATE = """#!/bin/sh
-grep -qx text a.txt && grep -qx deep sub/b.txt && grep -qx more notes.txt || { echo "work is missing"; exit 1; }
+grep -qx text a.txt && grep -qx deep sub/b.txt && grep -qx more notes.txt && exit 0
+echo "work is missing"
+exit 1
 """
 
 UNIT = "task/a1"

@@ -273,7 +273,7 @@ def _place(pid: int, number: int, arguments: Sequence[int], kind: Kind) -> str |
         return None
     try:
         if number in _BY_FD or number in _BY_OUT_FD:
-            return os.readlink(f"/proc/{pid}/fd/{arguments[0]}")
+            return str(Path(f"/proc/{pid}/fd/{arguments[0]}").readlink())
         if number in _BY_PATH:
             position = 1 if number == 88 else 0
             return _resolved(pid, -100, _text(pid, arguments[position]))
@@ -288,7 +288,7 @@ def _resolved(pid: int, folder: int, path: str) -> str:
     if path.startswith("/"):
         return os.path.normpath(path)
     descriptor = ctypes.c_int(folder & 0xFFFFFFFF).value
-    base = os.readlink(f"/proc/{pid}/cwd" if descriptor == -100 else f"/proc/{pid}/fd/{descriptor}")
+    base = Path(f"/proc/{pid}/cwd" if descriptor == -100 else f"/proc/{pid}/fd/{descriptor}").readlink()
     return os.path.normpath(f"{base}/{path}")
 
 
