@@ -105,14 +105,19 @@ class Loop:
                 if self._idle():
                     break
                 await self._wait()
-            self._stop_runs("shutdown")
-            await asyncio.gather(*self._runs.values())
+            await self._end_runs()
             await self._close_units()
             await self._mark_wound_up()
             return self._result()
         finally:
+            await self._end_runs()
             (desk.project.runtime / DRIFT_FILE).unlink(missing_ok=True)
             unsubscribe()
+
+    async def _end_runs(self) -> None:
+        """Interrupt what runs and wait for it: nothing may be left that would write after the end."""
+        self._stop_runs("shutdown")
+        await asyncio.gather(*self._runs.values(), return_exceptions=True)
 
     def _over(self) -> bool:
         return self._stopped() and not self._runs

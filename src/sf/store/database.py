@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sf.domain.events import Event
+from sf.errors import StoreUnusable
 from sf.store.connection import connect, connect_writing, unusable
 from sf.store.tx import Tx
 
@@ -42,6 +43,7 @@ class Database:
     def __init__(self, path: Path, publish: Callable[[Event], None] = lambda event: None) -> None:
         self._publish = publish
         self._path = path
+        self._closed = False
         try:
             self._writer = connect_writing(path)
             reader = connect(str(path))
@@ -56,6 +58,8 @@ class Database:
 
     async def write(self, work: Callable[[Tx], T]) -> T:
         """Run `work` in a transaction; its value once the commit is on disk, its events published."""
+        if self._closed:
+            raise StoreUnusable(f"{self._path} is closed")
         job = _Job(work, asyncio.get_running_loop())
         self._jobs.put(job)
         # A caller that is canceled only stops listening: the work is done and announced all the same.
@@ -64,6 +68,7 @@ class Database:
 
     def close(self) -> None:
         """Finish what is queued and close the file."""
+        self._closed = True
         self._jobs.put(None)
         self._thread.join()
         self._reader.close()
