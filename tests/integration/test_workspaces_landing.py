@@ -276,10 +276,10 @@ async def test_recovery_keeps_what_is_the_users(project: Project) -> None:
 @pytest.mark.parametrize("older", [False, True])
 async def test_only_a_ref_lock_younger_than_the_dead_landing_goes(project: Project, older: bool) -> None:
     """A git killed between making its lock and writing into it leaves an empty, nameless lock."""
-    tip = await project.tip()
+    tip, new = await project.tip(), await project.next_commit({"a.txt": "new\n"})
     lock, state = project.root / ".git/refs/heads/main.lock", project.base / "state"
     (state / "landing.json").write_text(
-        f'{{"landing_id":"ab","branch":"main","old":"{tip}","new":"{tip}","step":"preparing"}}'
+        f'{{"landing_id":"ab","branch":"main","old":"{tip}","new":"{new}","step":"preparing"}}'
     )
     lock.touch()
     moment = (state / "landing.json").stat().st_mtime + (-5 if older else 5)

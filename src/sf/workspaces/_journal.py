@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from sf.errors import WorkspaceFailed
 from sf.workspaces._facade import replace_file
 from sf.workspaces._layout import Layout, read_small
 from sf.workspaces.refusals import CheckoutBusy
@@ -20,7 +21,7 @@ _WAIT = 0.02
 
 
 class Journal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One landing into a checkout: the ref is locked from `preparing` on, files are touched in `moving`."""
+    """One landing: the ref is locked from `preparing` on, a checkout's files are touched in `moving`."""
 
     landing_id: str
     branch: str
@@ -61,6 +62,12 @@ class Desk:
             return msgspec.json.decode((self._state / "landing.json").read_bytes(), type=Journal)
         except FileNotFoundError:
             return None
+        except msgspec.DecodeError as error:
+            path = self._state / "landing.json"
+            raise WorkspaceFailed(
+                f"the journal of an unfinished landing cannot be read: {path}: {error}",
+                hint="put the checkout right, remove that file, .git/HEAD.lock and .git/index.lock",
+            ) from error
 
     async def lock(self, journal: Journal, patience: float = 2.0) -> None:
         """Take HEAD.lock, then index.lock, each bearing the landing's id from its first moment."""

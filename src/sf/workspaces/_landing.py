@@ -62,42 +62,39 @@ class Landing:
         async with self._desk.claimed(patience=15.0):
             await settle_leftover(self._git, self._layout, self._state, self._desk, crashed=True)
             await self._check_branch(name, journal.old)
-            guard = await transfer(
-                *(self._git, source, self._facade, journal.new),
-                known=[journal.old],
-                keep=f"sf {journal.landing_id}",
-            )
+            # Before the first thing is left in the user's repository: the journal is how it is found again.
+            self._desk.write(journal)
             try:
-                if checkout:
-                    await self._with_checkout(journal)
-                else:
-                    await update_ref(
-                        self._git, self._facade, name, journal.new, journal.old, identity=self._identity
-                    )
-            finally:
-                if guard is not None:
-                    guard.unlink(missing_ok=True)
+                await transfer(
+                    *(self._git, source, self._facade, journal.new),
+                    known=[journal.old],
+                    keep=f"sf {journal.landing_id}",
+                )
+                await (self._with_checkout(journal) if checkout else self._ref_alone(journal))
+                self._desk.clear(journal)
+            except BaseException:
+                # The ref decides: settled forward when it moved, back when it did not.
+                await settle_leftover(self._git, self._layout, self._state, self._desk, crashed=False)
+                raise
+
+    async def _ref_alone(self, journal: Journal) -> None:
+        self._desk.write(msgspec.structs.replace(journal, step="preparing"))
+        name = f"refs/heads/{journal.branch}"
+        await update_ref(self._git, self._facade, name, journal.new, journal.old, identity=self._identity)
 
     async def _with_checkout(self, journal: Journal) -> None:
-        self._desk.write(journal)
+        await self._desk.lock(journal)
+        await self._check_checkout(journal)
+        moving = msgspec.structs.replace(journal, step="moving")
+        self._desk.write(msgspec.structs.replace(journal, step="preparing"))
+        transaction = await self._prepare(journal)
         try:
-            await self._desk.lock(journal)
-            await self._check_checkout(journal)
-            moving = msgspec.structs.replace(journal, step="moving")
-            self._desk.write(msgspec.structs.replace(journal, step="preparing"))
-            transaction = await self._prepare(journal)
-            try:
-                self._desk.write(moving)
-                await self._move_files(journal)
-                await transaction.commit()
-            finally:
-                await transaction.abort()
-            self._desk.install_index(journal)
-            self._desk.clear(journal)
-        except BaseException:
-            # The ref decides: settled forward when it moved, back when it did not.
-            await settle_leftover(self._git, self._layout, self._state, self._desk, crashed=False)
-            raise
+            self._desk.write(moving)
+            await self._move_files(journal)
+            await transaction.commit()
+        finally:
+            await transaction.abort()
+        self._desk.install_index(journal)
 
     async def _check_branch(self, name: str, old: str) -> None:
         actual = await read_ref(self._git, self._facade, name)
@@ -175,7 +172,7 @@ async def settle_leftover(git: Git, layout: Layout, state: Path, desk: Desk, *, 
     if journal is None:
         return None
     facade = state / "facade"
-    landed = journal.step == "moving" and await _has_landed(git, facade, journal)
+    landed = journal.step != "checking" and await _has_landed(git, facade, journal)
     if landed and desk.owns_index(journal):
         await _restore.bring(git, layout.root, facade, journal, desk, forward=True)
         desk.install_index(journal)
