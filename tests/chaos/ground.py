@@ -74,10 +74,10 @@ class Ground:
         self._template = folder / "template"
         _copy(self.place, self._template)
 
-    def reset(self) -> None:
-        """Put everything back to before the first run."""
+    def reset(self, kept: Path | None = None) -> None:
+        """Put everything back to before the first run, or to a state that was kept."""
         shutil.rmtree(self.place)
-        _copy(self._template, self.place)
+        _copy(kept or self._template, self.place)
 
     def keep(self, name: str) -> Path:
         """Set the present state aside for a look at it."""

@@ -1,0 +1,109 @@
+"""kill -9 at random moments: a bounded series ends with the same merged result, an endless one parks."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sf.app import demo
+from sf.domain.limits import Limits
+from sf.store import units
+from sf.store.connection import open_reader
+from tests.chaos.invariants import git
+from tests.chaos.sweep import FULL, SEED
+from tests.support.stage import PASSING, Stage, plan_scene, say, scene, task, write
+
+SEEDS = [SEED + number for number in range(10 if FULL else 1)]
+KILLS = 8 if FULL else 6
+
+
+def _start(root: Path, home: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "sf", "auto"],
+        cwd=root,
+        env={**os.environ, "SF_HOME": str(home), "HOME": str(home.parent)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_demo_ends_the_same_however_often_it_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    home = tmp_path / "home" / ".sf"
+    monkeypatch.setenv("SF_HOME", str(home))
+    root = demo.prepare(tmp_path / "demo").project.root
+    chance = random.Random(seed)
+    print(f"seed {seed}")
+    for _ in range(KILLS):
+        live = _start(root, home)
+        time.sleep(0.3 + chance.random() * 2.0)
+        _kill(live)
+    last = _start(root, home)
+    assert last.wait(timeout=120) == 0, f"seed {seed}"
+    subjects = git(root, "log", "--first-parent", "--format=%s").splitlines()
+    assert len(subjects) == len(set(subjects)) == 4, (seed, subjects)
+    assert git(root, "status", "--porcelain", "-uno") == ""
+    assert not git(root, "fsck", "--strict", "--no-dangling")
+    tests = [sys.executable, "-m", "unittest", "discover", "-s", "tests", "-t", "."]
+    ran = subprocess.run(tests, cwd=root, capture_output=True, text=True, check=False)
+    assert (ran.returncode, "Ran 14 tests" in ran.stderr) == (0, True), (seed, ran.stderr)
+    read = open_reader(root / ".sf" / "sf.db")
+    assert all(unit.verdict == "success" for unit in units.listed(read, archived=True)), seed
+    ended = "SELECT unit_id FROM phase_transitions WHERE to_phase = 'complete'"
+    assert not read.all(f"{ended} GROUP BY unit_id HAVING COUNT(*) > 1"), seed
+    merged = "SELECT unit_id FROM evidence WHERE kind = 'merge'"
+    assert not read.all(f"{merged} GROUP BY unit_id HAVING COUNT(DISTINCT commit_id) > 1"), seed
+    assert not read.all("SELECT id FROM runs WHERE ended_at IS NULL"), seed
+
+
+def test_a_unit_that_never_gets_to_its_end_is_parked_as_a_crash_loop(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "project", tmp_path / "home" / ".sf")
+    stage.script(
+        plan_scene({"title": "S", "tasks": [task("T")]}),
+        scene("execute", write("a.txt"), say()),
+        *PASSING,
+        latency_ms=20_000,
+    )
+    stage.plan()
+    for _ in range(Limits().max_interruptions):
+        live = _start(stage.root, stage.home)
+        _until_running(stage, live)
+        _kill(live)
+    ended = stage.sf("auto")
+    assert ended.returncode == 3, ended.stdout + ended.stderr
+    held = [(unit.id, unit.hold_kind) for unit in units.held(stage.read)]
+    assert held == [("milestone/m1", "crash_loop")]
+    assert ended.stdout.count("crash_loop") >= 1
+
+
+def _until_running(stage: Stage, live: subprocess.Popen[bytes]) -> None:
+    """A run that this very process has begun: an older one is ended at its start."""
+    deadline = time.monotonic() + 20
+    before = _runs(stage)
+    while _runs(stage) == before:
+        assert time.monotonic() < deadline and live.poll() is None
+        time.sleep(0.02)
+
+
+def _runs(stage: Stage) -> int:
+    connection = sqlite3.connect(stage.project.database, timeout=10)
+    try:
+        return int(connection.execute("SELECT COUNT(*) FROM runs").fetchone()[0])
+    finally:
+        connection.close()

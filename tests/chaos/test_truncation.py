@@ -1,0 +1,134 @@
+"""Files cut short: at most the last record is lost, and nothing comes out as a traceback."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from sf.app.trust import load_config
+from sf.errors import SfError
+from sf.observe import trace
+from tests.chaos.ground import Blow, Ground
+from tests.chaos.invariants import broken
+from tests.chaos.sweep import FULL, SEED
+
+_FRAME = 24 + 4096
+_HEADER = 32
+_QUIET = Blow("count", "none")
+_KILL = Blow("kill everything", "kill-all")
+
+
+def test_a_trace_cut_at_any_byte_of_its_last_line_loses_that_line_alone(
+    ground: Ground, tmp_path: Path
+) -> None:
+    assert ground.sf("auto").code == 0
+    (whole,) = ground.project.trace.glob("trace-*.jsonl")
+    content = whole.read_bytes()
+    spans = len(trace.read(whole))
+    last = content.rstrip(b"\n").rfind(b"\n") + 1
+    for cut in range(last, len(content) + 1):
+        folder = tmp_path / "trace"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        tracer = trace.Tracer(folder)
+        tracer.current_file().write_bytes(content[:cut])
+        tracer.span("run", trace_id="after", started_at=time.time_ns() // 1_000_000, attrs={})
+        tracer.close()
+        left = trace.read(tracer.current_file())
+        assert len(left) in (spans, spans + 1), f"cut at {cut}"
+        assert left[-1]["trace_id"] == "after", f"cut at {cut}"
+
+
+def test_a_configuration_cut_at_any_byte_is_refused_in_words_or_still_valid(ground: Ground) -> None:
+    content = ground.project.config.read_bytes()
+    last = content.rindex(b"[tiers.reasoning]")
+    refused = []
+    for cut in range(len(content)):
+        ground.project.config.write_bytes(content[:cut])
+        try:
+            load_config(ground.project)
+        except SfError:
+            refused.append(cut)
+    assert refused, "no cut at all was noticed"
+    sample = range(last, len(content)) if FULL else random.Random(SEED).sample(range(last, len(content)), 3)
+    for cut in sample:
+        ground.project.config.write_bytes(content[:cut])
+        ended = ground.sf("auto")
+        assert "Traceback" not in ended.stderr and not (ground.home / "log" / "crash.log").exists()
+        assert (ended.code == 2) == (cut in refused), f"cut at {cut}: {ended.code} {ended.stderr}"
+        if ended.code == 0:
+            ground.reset()
+    ground.project.config.write_bytes(content)
+    assert ground.sf("auto").code == 0
+    assert not broken(ground)
+
+
+def test_a_write_ahead_log_that_lost_its_last_frame_costs_time_only(tracer: None, ground: Ground) -> None:
+    _, clean = ground.traced(_QUIET)
+    chance = random.Random(SEED)
+    moments = [chance.randrange(100, len(clean.boundaries) - 5) for _ in range(12 if FULL else 2)]
+    for moment in moments:
+        ground.reset()
+        _, report = ground.traced(_KILL, at=moment)
+        log = ground.project.database.with_name("sf.db-wal")
+        content = log.read_bytes()
+        if not report.acted or len(content) < _HEADER + _FRAME:
+            continue
+        killed = ground.keep("before-the-cut")
+        start = _HEADER + (len(content) - _HEADER - 1) // _FRAME * _FRAME
+        for cut in (0, 1, 23, 24, 25, *(chance.randrange(_FRAME) for _ in range(20))) if FULL else (0, 2000):
+            ground.reset(killed)
+            log.write_bytes(content[: start + cut])
+            again = ground.sf("auto")
+            assert again.code == 0, f"killed at {moment}, cut at {cut}: {again.stdout} {again.stderr}"
+            problems = broken(ground)
+            assert not problems, f"killed at {moment}, cut at {cut}, seed {SEED}: {problems}"
+
+
+@pytest.fixture
+def landing(tracer: None, ground: Ground) -> Path:
+    """The journal of a landing that was killed while it moved the user's files."""
+    _, clean = ground.traced(_QUIET)
+    moving = [
+        each.number
+        for each in clean.boundaries
+        if each.program == "git read-tree" and each.place == "/project/a.txt"
+    ]
+    assert moving, "the landing wrote no file"
+    ground.reset()
+    for moment in range(moving[0] - 3, moving[0] + 4):
+        ground.traced(_KILL, at=moment)
+        found = list(ground.home.rglob("landing.json"))
+        if found and b'"moving"' in found[0].read_bytes():
+            return found[0]
+        ground.reset()
+    pytest.fail("no kill met the landing while it moved files")
+
+
+def test_a_landing_whose_journal_is_cut_waits_for_a_person_and_touches_nothing(
+    ground: Ground, landing: Path
+) -> None:
+    content = landing.read_bytes()
+    before = _state(ground.root)
+    cuts = range(len(content)) if FULL else (0, 1, len(content) // 2, len(content) - 1)
+    for cut in cuts:
+        landing.write_bytes(content[:cut])
+        ended = ground.sf("auto")
+        assert ended.code == 1, f"cut at {cut}: {ended.code} {ended.stdout} {ended.stderr}"
+        assert "Traceback" not in ended.stderr and "landing.json" in ended.stderr, ended.stderr
+        assert not (ground.home / "log" / "crash.log").exists()
+        assert _state(ground.root) == before, f"cut at {cut}"
+    landing.write_bytes(content)
+    assert ground.sf("auto").code == 0
+    assert not broken(ground)
+
+
+def _state(root: Path) -> dict[str, bytes]:
+    """The user's files and refs."""
+    places = [*root.glob("*.txt"), *root.glob("sub/*"), *(root / ".git" / "refs").rglob("*")]
+    places += [root / ".git" / name for name in ("HEAD", "index", "HEAD.lock", "index.lock")]
+    return {str(path): path.read_bytes() for path in places if path.is_file()}
