@@ -14,6 +14,7 @@ import msgspec
 from sf.errors import GitFailed, WorkspaceFailed
 
 _CHUNK = 1 << 16
+_GRACE = 1.0
 _MAX_OUTPUT = 256 << 20
 
 # Everything that a repository's or an agent's files could otherwise decide. The command line wins over
@@ -187,10 +188,16 @@ class Git:
 
 
 async def kill(process: asyncio.subprocess.Process) -> None:
-    """End a started git process and everything it started, and collect it."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    await process.wait()
+    """End a started git process and everything it started, and collect it.
+
+    It is asked first: a git that is killed outright leaves its locks.
+    """
+    ended = asyncio.ensure_future(process.wait())
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)
+        await asyncio.wait({ended}, timeout=_GRACE)
+    await ended
 
 
 def failure(call: Call, code: int, stderr: str) -> GitFailed:

@@ -115,11 +115,30 @@ class OwnedRepository:
 
     async def set_ref(self, name: str, new: str, old: str | Unset | None = UNSET) -> None:
         """Set a full ref; with `old` given, only from that value (None: only if absent), else BranchMoved."""
-        await update_ref(self.git, self._path, name, new, old)
+        await self._update_ref(name, new, old)
 
     async def delete_ref(self, name: str, old: str) -> None:
         """Delete a full ref that is at `old`; raise BranchMoved when it is not."""
-        await update_ref(self.git, self._path, name, None, old)
+        await self._update_ref(name, None, old)
+
+    async def _update_ref(self, name: str, new: str | None, old: str | Unset | None) -> None:
+        try:
+            await update_ref(self.git, self._path, name, new, old)
+        except GitFailed:
+            if not await self._drop_stale_locks(name):
+                raise
+            await update_ref(self.git, self._path, name, new, old)
+
+    async def _drop_stale_locks(self, name: str, patience: float = 1.0) -> bool:
+        """Remove the locks that a git killed at this ref left; a live one holds them for a moment only."""
+        locks = [self._path / f"{name}.lock", self._path / "packed-refs.lock"]
+        before = {lock: lock.stat().st_ino for lock in locks if lock.exists()}
+        if before:
+            await asyncio.sleep(patience)
+        stale = [lock for lock, inode in before.items() if lock.exists() and lock.stat().st_ino == inode]
+        for lock in stale:
+            lock.unlink(missing_ok=True)
+        return bool(stale)
 
     async def refs(self, prefix: str) -> dict[str, str]:
         """Return the refs below `prefix` and their commits."""
