@@ -20,14 +20,19 @@ async def close(desk: Desk, unit: Unit) -> None:
 
     The caller marks it afterwards, so a crash repeats the hooks rather than skipping them.
     """
-    try:
-        await _put_away(desk, unit)
-    except SfError as error:
-        desk.log.warning("worktree kept", unit_id=unit.id, unit_type=unit.type, error=error.line())
+    await put_away(desk, unit)
     try:
         await _post_unit(desk, unit)
     finally:
         artifacts.archive(desk.project, unit.id, desk.clock.now())
+
+
+async def put_away(desk: Desk, unit: Unit) -> None:
+    """Remove the unit's worktree; what cannot be removed is kept, and tried again at the next start."""
+    try:
+        await _put_away(desk, unit)
+    except SfError as error:
+        desk.log.warning("worktree kept", unit_id=unit.id, unit_type=unit.type, error=error.line())
 
 
 async def _put_away(desk: Desk, unit: Unit) -> None:

@@ -10,6 +10,7 @@ from sf.harness import lifecycle, settle
 from sf.harness.desk import Desk
 from sf.harness.rules import Rules
 from sf.harness.settle import Ending
+from sf.scheduler import closing
 from sf.store import runs, units
 from sf.store.tx import Tx
 from sf.workspaces.worktree import remove_folder
@@ -42,9 +43,26 @@ async def recover(desk: Desk) -> list[str]:
 
 async def _remove_leftovers(desk: Desk) -> None:
     """Checkouts in which a merge was being proven, and half-filled folders, of a process that was killed."""
+    for index in (desk.workshop.owned.git_dir / "worktrees").glob("merge-*.index"):
+        index.unlink()
     if desk.project.worktrees.is_dir():
         for folder in [*desk.project.worktrees.glob("merge-*"), *desk.project.worktrees.glob(".*")]:
             await remove_folder(desk.workshop.owned, folder)
+        await _put_away_again(desk)
+
+
+async def _put_away_again(desk: Desk) -> None:
+    """Worktrees of units that ended, left because something failed when they were wound up."""
+    present = set(desk.project.worktrees.iterdir())
+    if not present:
+        return
+    still_due = {unit.id for unit in units.to_wind_up(desk.database.read)}
+    for unit in units.listed(desk.database.read, archived=True, most=1_000_000):
+        if unit.terminal and unit.id not in still_due and desk.workshop.folder(unit) in present:
+            try:
+                await closing.put_away(desk, unit)
+            except OSError as error:
+                desk.log.warning("worktree kept", unit_id=unit.id, unit_type=unit.type, error=str(error))
 
 
 def interrupt(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:
