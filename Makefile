@@ -5,7 +5,7 @@ RUN_STAMP := $(VENV)/.run-stamp
 DEV_STAMP := $(VENV)/.dev-stamp
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: help demo test fast check format install bench conformance golden clean
+.PHONY: help demo test chaos fast check format install bench conformance golden clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -32,6 +32,9 @@ demo: $(RUN_STAMP) ## a goal becomes merged commits, with no key and no network
 
 test: $(DEV_STAMP) ## the whole suite
 	@$(BIN)/python -m pytest -n 2
+
+chaos: $(DEV_STAMP) ## kills and faults at every single boundary; hours
+	@SF_CHAOS=full $(BIN)/python -m pytest tests/chaos -n 2
 
 fast: $(DEV_STAMP) ## the unit tests
 	@$(BIN)/python -m pytest tests/unit -n 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -11,10 +10,8 @@ import time
 
 from sf.domain.decide import Counter
 from sf.domain.units import Status
-from sf.store import ledger, records, runs, units
+from sf.store import ledger, runs, units
 from tests.support.stage import PASSING, Stage, call, plan_scene, say, scene, task, write
-
-SEED = 20261115
 
 
 def _start(stage: Stage) -> subprocess.Popen[bytes]:
@@ -43,29 +40,6 @@ def _script(stage: Stage) -> None:
         *PASSING,
         latency_ms=60,
     )
-
-
-def test_a_bounded_series_of_kills_ends_with_the_same_merged_result(stage: Stage) -> None:
-    _script(stage)
-    stage.plan()
-    chance = random.Random(SEED)
-    for _ in range(8):
-        live = _start(stage)
-        time.sleep(0.5 + chance.random() * 1.2)
-        os.killpg(live.pid, signal.SIGKILL)
-        live.wait()
-    assert stage.auto().ending == "done"
-    expected = {"notes.txt", "TA1.txt", "TA2.txt", "TB1.txt", "TC1.txt"}
-    assert expected <= set(stage.git("ls-files").splitlines())
-    assert stage.git("status", "--porcelain", "-uno") == ""
-    stage.git("fsck", "--strict")
-    subjects = stage.git("log", "--first-parent", "--format=%s").splitlines()
-    assert len(subjects) == len(set(subjects)) == 4, subjects
-    for unit in units.listed(stage.read, archived=True):
-        assert unit.verdict == "success"
-        assert sum(row["kind"] == "merge" for row in records.evidence(stage.read, unit.id)) <= 2
-    assert not [run for run in runs.live(stage.read)]
-    assert list(stage.project.worktrees.glob("[!.]*")) == []
 
 
 def test_an_interrupted_unit_is_told_so_and_charged_no_try(stage: Stage) -> None:

@@ -46,6 +46,7 @@ class Blow(msgspec.Struct, frozen=True):
     kind: Kind = "durable"
     calls: tuple[str, ...] = ()
     program: str = ""
+    place: str = ""
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -100,22 +101,23 @@ class Ground:
         text = [part.decode("utf-8", "replace") for part in (done.stdout, done.stderr)]
         return Ended(done.returncode, *text)
 
-    def traced(self, order: Blow, at: int = 0) -> tuple[Ended, Report]:
+    def traced(self, blow: Blow, at: int = 0) -> tuple[Ended, Report]:
         """`sf auto` under the tracer, with the blow dealt at the `at`-th boundary."""
         path = self.folder / "report.json"
         path.unlink(missing_ok=True)
-        full = Order(
+        order = Order(
             within=str(self.place),
             report=str(path),
             at=at,
-            act=order.act,
-            error=order.error,
-            lasting=order.lasting,
-            kind=order.kind,
-            calls=order.calls,
-            program=order.program,
+            act=blow.act,
+            error=blow.error,
+            lasting=blow.lasting,
+            kind=blow.kind,
+            calls=blow.calls,
+            program=blow.program,
+            place=blow.place,
         )
-        wrapper = [sys.executable, str(_TRACER), msgspec.json.encode(full).decode()]
+        wrapper = [sys.executable, str(_TRACER), msgspec.json.encode(order).decode()]
         ended = self.sf("auto", wrapper=wrapper)
         if not path.exists():
             raise RuntimeError(f"the tracer itself failed: {ended.stderr[-2000:]}")

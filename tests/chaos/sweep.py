@@ -50,8 +50,8 @@ def _numbers(total: int, shard: int, points: int) -> Iterator[int]:
     if FULL:
         yield from iter(range(1 + shard, 1_000_000, SHARDS))
     else:
-        stride = max(1, total // points)
-        yield from range(1 + random.Random(SEED).randrange(stride), total + 1, stride)
+        chance, stride = random.Random(SEED), max(1, total // points)
+        yield from (first + chance.randrange(stride) for first in range(1, total - stride + 2, stride))
 
 
 def strike(ground: Ground, blow: Blow, number: int) -> tuple[Report, list[str]]:

@@ -17,11 +17,11 @@ FAULTS = (
     Blow("EMFILE once", "fail", error="EMFILE", kind="descriptors"),
 )
 POINTS = {
-    "ENOSPC once": 6,
-    "ENOSPC from then on": 5,
-    "EIO once": 5,
-    "EROFS from then on": 4,
-    "EMFILE once": 5,
+    "ENOSPC once": 4,
+    "ENOSPC from then on": 3,
+    "EIO once": 3,
+    "EROFS from then on": 3,
+    "EMFILE once": 3,
 }
 
 

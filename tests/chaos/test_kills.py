@@ -15,7 +15,7 @@ KILLS = (
     Blow("kill one git", "kill-one", program="git"),
     Blow("tear a write", "tear", calls=("write", "pwrite64")),
 )
-POINTS = {"kill everything": 12, "kill sf alone": 6, "kill one git": 5, "tear a write": 5}
+POINTS = {"kill everything": 9, "kill sf alone": 4, "kill one git": 4, "tear a write": 3}
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))

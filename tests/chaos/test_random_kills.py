@@ -22,7 +22,7 @@ from tests.chaos.sweep import FULL, SEED
 from tests.support.stage import PASSING, Stage, plan_scene, say, scene, task, write
 
 SEEDS = [SEED + number for number in range(10 if FULL else 1)]
-KILLS = 8 if FULL else 6
+KILLS = 8 if FULL else 4
 
 
 def _start(root: Path, home: Path) -> subprocess.Popen[bytes]:

@@ -50,7 +50,7 @@ _libc.ptrace.restype = ctypes.c_long
 
 
 class Order(msgspec.Struct, frozen=True):
-    """What to count, and what to do at which call; `calls` and `program` narrow what is counted."""
+    """What to count, and what to do at which call; the rest narrows what is counted."""
 
     within: str
     report: str
@@ -61,6 +61,7 @@ class Order(msgspec.Struct, frozen=True):
     kind: Kind = "durable"
     calls: tuple[str, ...] = ()
     program: str = ""
+    place: str = ""
     timeout: int = 60
 
 
@@ -222,7 +223,7 @@ class Tracer:
         order = self._order
         inside = number in _ANYWHERE or place == self._within or place.startswith(self._within + "/")
         called = not order.calls or _NAMES[number] in order.calls
-        return inside and called and program.startswith(order.program)
+        return inside and called and program.startswith(order.program) and order.place in place
 
     def _act(self, pid: int, number: int) -> None:
         self._acted = True

@@ -1,0 +1,26 @@
+"""Moments at which a kill once did harm, each met on purpose."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.chaos.ground import Blow, Ground
+from tests.chaos.sweep import strike
+
+MOMENTS = (
+    Blow("a ref of sf's repository is locked", "kill-all", place=".git/refs/heads/sf/", calls=("rename",)),
+    Blow("the same, git alone is killed", "kill-one", place=".git/refs/heads/sf/", calls=("rename",)),
+    Blow("the base is locked while a unit is put away", "kill-one", place="packed-refs.lock", program="git"),
+    Blow("a file of the agent is half written", "kill-all", place="/.sf-new-", calls=("renameat",)),
+    Blow("the workspace link is not in its place", "kill-all", place="/.workspace.new", calls=("rename",)),
+    Blow("sf's repository is half made", "kill-all", place="/objects/", calls=("link", "linkat", "mkdir")),
+    Blow("the pack has arrived, the landing not begun", "kill-all", place="tmp_pack_", calls=("unlink",)),
+    Blow("the index of the user is not installed", "kill-all", place="-index", calls=("rename",)),
+)
+
+
+@pytest.mark.parametrize("moment", MOMENTS, ids=lambda moment: moment.name.replace(" ", "-"))
+def test_a_kill_at_a_known_moment_does_no_harm(tracer: None, ground: Ground, moment: Blow) -> None:
+    report, problems = strike(ground, moment, 1)
+    assert report.acted, "the moment did not come"
+    assert not problems, "\n".join(problems)
