@@ -102,8 +102,12 @@ def test_each_kind_has_a_time_limit_of_its_own() -> None:
     assert DEFAULT_TIMEOUTS["before_run"] != DEFAULT_TIMEOUTS["after_run"]
 
 
-def test_a_script_is_looked_for_in_the_project_and_then_in_its_dot_folder(tmp_path: Path) -> None:
-    (tmp_path / "gate.sh").write_text("")
-    assert script_path(tmp_path, "gate.sh") == tmp_path / "gate.sh"
-    assert script_path(tmp_path, "gates/x.sh") == tmp_path / ".sf" / "gates" / "x.sh"
+def test_a_script_of_sfs_own_folder_is_never_shadowed_by_one_in_the_project(tmp_path: Path) -> None:
+    own, other = tmp_path / ".sf" / "gates" / "x.sh", tmp_path / "gates" / "x.sh"
+    assert script_path(tmp_path, "gates/x.sh") == other
+    for path in (other, own):
+        path.parent.mkdir(parents=True)
+        path.write_text("")
+    assert script_path(tmp_path, "gates/x.sh") == own
+    assert script_path(tmp_path, "./.sf/gates/x.sh") == own
     assert script_path(tmp_path, "/bin/true") == Path("/bin/true")

@@ -95,13 +95,15 @@ def test_a_pid_that_was_given_to_another_process_is_not_the_holder(tmp_path: Pat
         pass
 
 
-def test_where_file_locks_do_not_work_the_text_of_a_live_holder_is_respected(tmp_path: Path) -> None:
+def test_a_machine_that_was_renamed_takes_its_own_lock_over(tmp_path: Path) -> None:
+    """The file lock is free and the disk is this machine's: nobody of that name can be alive."""
     path = tmp_path / "run.lock"
-    elsewhere = Holder("elsewhere", 1, "1", "boot", "sf auto")
-    path.write_bytes(msgspec.json.encode(elsewhere))
-    with pytest.raises(ProjectLocked), ProjectLock(path, "me", patience=0.1):
-        pass
-    assert read_holder(path) == elsewhere
+    path.write_bytes(msgspec.json.encode(Holder("elsewhere", 1, "1", "boot", "sf auto")))
+    assert is_held(path) is None
+    taken: list[Holder] = []
+    with ProjectLock(path, "me", patience=0.1, on_takeover=taken.append):
+        assert is_held(path) is not None
+    assert [holder.host for holder in taken] == ["elsewhere"]
 
 
 @pytest.mark.conforms("C-56")

@@ -15,7 +15,7 @@ from sf.config.reload import LiveConfig
 from sf.config.schema import Config
 from sf.domain import events
 from sf.domain.clock import SystemClock
-from sf.errors import DetachedHead, EmptyRepository, InvalidConfig, SfError, StoreUnusable
+from sf.errors import DetachedHead, EmptyRepository, InvalidConfig, SandboxUnavailable, SfError, StoreUnusable
 from sf.harness.desk import Desk
 from sf.harness.hooks import HookRunner
 from sf.harness.prompts import Prompts
@@ -267,11 +267,13 @@ def _apply(desk: Desk, config: Config) -> None:
     """A reloaded configuration takes effect for what is dispatched from now on."""
     try:
         require_gates(desk.project, config)
-    except InvalidConfig as error:
-        desk.log.warning(
-            "reloaded gates cannot be run, the old ones stay", problems="; ".join(error.problems)
-        )
+        sandboxes = [_sandbox(desk.project, config, key) for key in ("profile", "gate_profile")]
+    except (InvalidConfig, SandboxUnavailable) as error:
+        problems = error.problems if isinstance(error, InvalidConfig) else (error.message,)
+        desk.log.warning("reloaded configuration cannot be used, the old stays", problems="; ".join(problems))
+        desk.announce(events.WARNING, detail=f"configuration not reloaded: {problems[0]}")
         return
+    desk.sandbox, desk.gate_sandbox = sandboxes
     desk.config = config
     desk.rules = rules_of(config, desk.rules.mode)
     desk.hooks.hooks = config.harness.hooks

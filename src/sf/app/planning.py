@@ -89,6 +89,8 @@ def reload(project: Project) -> dict[str, Any]:
         raise BadUsage(
             f"there is no {project.plan_file}", hint="docs/workflows.md shows its format"
         ) from None
+    except UnicodeDecodeError as error:
+        raise BadUsage(f"{project.plan_file} is not UTF-8: {error.reason}") from None
     milestones = []
     for entry in parse_plan_file(text):
         chosen = _common(project, entry.pop("workflow", None))
@@ -101,6 +103,8 @@ def parse_plan_file(text: str) -> list[dict[str, Any]]:
     entries: list[dict[str, Any]] = []
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("## "):
+            if not line[3:].strip():
+                raise BadUsage(f".sf/plan.md line {number}: a milestone needs a title")
             entries.append({"goal": line[3:].strip(), "metadata": {}})
         elif entries:
             _read_line(entries[-1], line, number)

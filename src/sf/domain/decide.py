@@ -141,11 +141,11 @@ def decide(
             return forward(unit, workflow, msgspec.structs.replace(facts, plan_complete=True), "planned")
         case o.GateFailed():
             return _gate_failed(outcome, counts, limits)
-        case o.ChangesWanted(findings=findings):
+        case o.ChangesWanted(findings=findings, reason=why):
             counter = Counter("fixes")
             if counts.fixes + 1 >= limits.max_fix_attempts:
                 return reassess("fixes_exhausted", raised=counter, feedback=findings)
-            return back(Phase.EXECUTE, "review wants changes", raised=counter, feedback=findings)
+            return back(Phase.EXECUTE, why, raised=counter, feedback=findings)
         case o.Conflict(detail=detail):
             counter = Counter("conflicts")
             if counts.conflicts + 1 >= limits.max_conflicts:

@@ -38,9 +38,10 @@ class GateFailed(Outcome, frozen=True):
 
 
 class ChangesWanted(Outcome, frozen=True):
-    """The review's synthesis asks for changes."""
+    """The review's synthesis asks for changes, or there is nothing to land."""
 
     findings: str
+    reason: str = "review wants changes"
 
 
 class Conflict(Outcome, frozen=True):

@@ -31,6 +31,7 @@ from sf.harness.site import WorkSite
 from sf.harness.turn import Dialogue, Ended, Pace
 from sf.harness.workshop import Place
 from sf.policy.mediator import Circumstances, Decision
+from sf.policy.orphans import MARK
 from sf.policy.sandbox import clean_env
 from sf.providers.scripted import Cue
 from sf.routing import route
@@ -41,6 +42,8 @@ from sf.tools.base import Answer
 from sf.tools.toolbox import Toolbox
 
 _DIFF_LIMIT = 24_000
+_NO_LIMIT = 1e8
+"""Seconds: longer than anyone waits, and a number that every clock below can hold."""
 _TEST_FILE = re.compile(r"(^|/)(tests?|spec|__tests__)/|(^|/)test_|_test\.|\.test\.|\.spec\.|Tests?\.\w+$")
 
 
@@ -262,7 +265,7 @@ class Agent:
             sandbox=desk.sandbox,
             readable=desk.readable(),
             scratch=self.scratch(),
-            environment=clean_env(desk.environment, {}),
+            environment=clean_env(desk.environment, {MARK: self.lease.run_id}),
             diff=lambda: self.place.worktree.diff(self.place.shown_from),
             abort_grace=harness.tool_abort_grace,
             abort_kill=harness.tool_abort_kill,
@@ -299,8 +302,8 @@ class Agent:
         harness = self.desk.config.harness
         return Pace(
             max_turns=harness.max_turns_per_attempt,
-            turn_timeout=harness.turn_timeout,
-            stall_timeout=harness.stall_timeout,
+            turn_timeout=harness.turn_timeout or _NO_LIMIT,
+            stall_timeout=harness.stall_timeout or _NO_LIMIT,
             max_output_tokens=harness.max_output_tokens,
             input_required=harness.turn_input_required,
             backoff=min(1.0, harness.retry_backoff),

@@ -36,6 +36,7 @@ from sf.harness.desk import Desk
 from sf.harness.hooks import HookType
 from sf.harness.settle import Ending
 from sf.harness.workshop import Place
+from sf.policy import orphans
 
 Job = Callable[[Agent], Awaitable[o.AnyOutcome]]
 
@@ -67,6 +68,7 @@ async def attempt(desk: Desk, unit: Unit, lease: Lease, job: Job) -> Finished:
     except Exception as error:  # the boundary of a run: recorded, converted, charged as a try
         desk.log.error("run failed", unit_id=unit.id, unit_type=unit.type, error=traceback.format_exc())
         outcome = o.Failed("internal", f"{type(error).__name__}: {error}")
+    await _end_orphans(desk, unit, lease)
     tree = await _snapshot(desk, unit, lease, progress.place)
     await _after_run(desk, unit, lease, progress)
     if progress.agent is not None:
@@ -193,6 +195,14 @@ def _from_error(error: SfError) -> o.AnyOutcome:
     return o.Failed(error.code, message)
 
 
+async def _end_orphans(desk: Desk, unit: Unit, lease: Lease) -> None:
+    """Kill what the run's commands left running: the tree must not change once it is judged."""
+    if desk.leaks(unit.phase):
+        count = await asyncio.to_thread(orphans.end, [lease.run_id])
+        if count:
+            desk.log.warning("left-over processes ended", unit_id=unit.id, unit_type=unit.type, count=count)
+
+
 async def _snapshot(desk: Desk, unit: Unit, lease: Lease, place: Place | None) -> str | None:
     """Keep the tree as the run left it, untracked files included, under `refs/sf/runs/`."""
     if place is None or unit.phase not in WRITING:
@@ -202,6 +212,8 @@ async def _snapshot(desk: Desk, unit: Unit, lease: Lease, place: Place | None) -
         tip = await place.worktree.head()
         commit = await desk.workshop.owned.commit_tree(tree, [tip], f"sf: {unit.id} after run {lease.run_id}")
         await desk.workshop.owned.set_ref(f"refs/sf/runs/{lease.run_id}", commit)
+        # What the agent wrote into its `.git` must not outlive it: people run git in here too.
+        await place.worktree.refresh_agent_git()
     except SfError as error:
         desk.log.warning("snapshot failed", unit_id=unit.id, unit_type=unit.type, error=error.line())
         return None

@@ -10,6 +10,7 @@ from typing import Literal
 from sf.config.schema import Config
 from sf.domain import events
 from sf.domain.clock import Clock
+from sf.domain.phases import WRITING, Phase
 from sf.harness.hooks import HookRunner
 from sf.harness.prompts import Prompts
 from sf.harness.rules import Rules
@@ -59,6 +60,11 @@ class Desk:
     obstacles: dict[str, Obstacle] = field(default_factory=dict)
     """What stood in the way of a merge in the user's checkout, by unit id."""
     pausing: Callable[[], bool] = lambda: False
+
+    def leaks(self, phase: Phase) -> bool:
+        """Whether a command of this phase could leave a process behind: only bubblewrap takes all with it."""
+        used = {Phase.VERIFY: self.gate_sandbox, **dict.fromkeys(WRITING, self.sandbox)}.get(phase)
+        return used is not None and used.kind != "bubblewrap"
 
     def readable(self) -> list[Path]:
         """What commands may read below hidden folders: sf's objects, for git in the worktree, and more."""

@@ -118,9 +118,12 @@ class HookRunner:
 
 
 def script_path(root: Path, name: str) -> Path:
-    """A script named in the configuration: relative to the project, else to its .sf folder."""
+    """A script named in the configuration: in the project's .sf folder, else relative to the project.
+
+    In that order: agents write in the project, and must not be able to put a script in another's place.
+    """
     given = Path(name)
     if given.is_absolute():
         return given
-    direct = root / given
-    return direct if direct.exists() else root / ".sf" / given
+    own = root / ".sf" / given
+    return own if own.exists() else root / given

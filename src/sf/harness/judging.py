@@ -7,10 +7,13 @@ left behind is judged too. What is committed and what lands is judged once more,
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 
 from sf.errors import OutsideAreas
 from sf.harness.agent import Agent
+from sf.harness.desk import Desk
+from sf.harness.hooks import script_path
 from sf.policy import areas
 from sf.policy.areas import Violation
 from sf.workspaces.changes import FileChange
@@ -69,14 +72,27 @@ def _judge(agent: Agent, changes: Sequence[FileChange], *, by_areas: bool) -> li
         areas.Change(path=item.path, status=item.status, old_mode=item.old_mode, new_mode=item.new_mode)
         for item in changes
     ]
+    protected = (*areas.PROTECTED, *_scripts(agent.desk))
     verdicts = [
-        areas.violations(listed, allowed=each.allowed, forbidden=each.forbidden, protected=areas.PROTECTED)
+        areas.violations(listed, allowed=each.allowed, forbidden=each.forbidden, protected=protected)
         for each in agent.area_sets()
     ]
     if not by_areas:
         verdicts = [[item for item in found if item.rule not in _BY_AREAS] for found in verdicts]
     unlawful = set.intersection(*({item.path for item in found} for found in verdicts))
     return [item for item in verdicts[0] if item.path in unlawful]
+
+
+def _scripts(desk: Desk) -> list[str]:
+    """The gates and hooks that lie in the repository: what proves an agent's work is not the agent's."""
+    gates, hooks = desk.config.harness.gates, desk.config.harness.hooks
+    named = [*gates.post_task, *gates.post_slice, *gates.post_milestone]
+    single = (hooks.after_create, hooks.before_run, hooks.after_run, hooks.before_remove)
+    for command in (*hooks.pre_dispatch, *hooks.post_unit, *single):
+        named += shlex.split(command)[:1]
+    root = desk.project.root
+    paths = [script_path(root, name) for name in named if "/" in name]
+    return [str(path.relative_to(root)) for path in paths if path.is_relative_to(root)]
 
 
 _BY_AREAS = ("outside", "forbidden")

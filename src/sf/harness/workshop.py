@@ -14,7 +14,7 @@ from sf.domain.units import RESOLVES, Merging, Unit
 from sf.errors import WorkMissing
 from sf.harness import artifacts
 from sf.paths import Project
-from sf.store import sessions, units
+from sf.store import runs, sessions, units
 from sf.store.database import Database
 from sf.workspaces.owned import OwnedRepository
 from sf.workspaces.repository import UserRepository
@@ -112,7 +112,17 @@ class Workshop:
         if owner.merging and not folder.is_dir():
             # Before the folder is filled again: what was merged into it is gone.
             await self._forget_merge(owner)
-        return await Worktree.ensure(self.owned, folder, branch, owner.base_commit)
+        worktree, created = await Worktree.ensure(self.owned, folder, branch, owner.base_commit)
+        if created and owner.merging is None:
+            await self._bring_back(owner, worktree)
+        return worktree, created
+
+    async def _bring_back(self, owner: Unit, worktree: Worktree) -> None:
+        """The folder was gone: what its last run left, and no commit has, is put into the new one."""
+        run = runs.last_snapshot(self._database.read, owner.id)
+        snapshot = await self.owned.ref(f"refs/sf/runs/{run}") if run else None
+        if snapshot and await self.owned.parents(snapshot) == [await worktree.head()]:
+            await worktree.checkout_tree(snapshot)
 
     async def _begin(self, owner: Unit, branch: str) -> tuple[Worktree, bool]:
         """A first worktree. What lies in its place is nobody's any more: it is parked, never taken over."""

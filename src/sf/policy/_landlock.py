@@ -28,7 +28,7 @@ _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 _TCP = 0b11
 _SCOPES = 0b11
-_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
 _LAUNCHER = Path(__file__).with_name("_launcher.py")
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -40,7 +40,8 @@ class Landlock:
 
     Not contained: chmod, chown and utime of files that the user owns; names, sizes and dates of hidden files
     (only their content is denied), and hidden folders inside the workspace; /tmp is not private (TMPDIR and
-    HOME are) and /dev/shm is shared; unix sockets with a path stay connectable; a process that starts its own
+    HOME are) and /dev/shm is closed, so POSIX semaphores fail; unix sockets with a path stay
+    connectable; a process that starts its own
     session outlives the command. Without user namespaces (`private_network` false) the profiles without
     network refuse TCP, loopback included, but let UDP out. CPU, memory and disk: only the rlimits.
     """

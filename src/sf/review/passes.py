@@ -22,7 +22,7 @@ async def review(agent: Agent) -> o.AnyOutcome:
     tree = await agent.place.worktree.snapshot()
     files = split(await agent.place.worktree.diff(agent.place.shown_from))
     if not files:
-        return o.Done("nothing changed")
+        return o.ChangesWanted("There is nothing to review: the unit has changed no file.")
     summary = await _context(agent, files)
     findings: list[Finding] = []
     parts = chunks(files)

@@ -6,12 +6,12 @@ from sf.domain import events
 from sf.domain.phases import Phase
 from sf.domain.runs import Lease
 from sf.domain.units import Unit
-from sf.errors import HookFailed, HookTimeout, SfError
+from sf.errors import GitFailed, HookFailed, HookTimeout, SfError
 from sf.harness import artifacts
 from sf.harness.attempt import hook_variables, run_hook
 from sf.harness.desk import Desk
 from sf.harness.results import Told, unit_result
-from sf.store import sessions, units
+from sf.store import runs, sessions, units
 from sf.workspaces.worktree import Worktree
 
 
@@ -33,6 +33,7 @@ async def put_away(desk: Desk, unit: Unit) -> None:
         await _put_away(desk, unit)
     except SfError as error:
         desk.log.warning("worktree kept", unit_id=unit.id, unit_type=unit.type, error=error.line())
+        desk.announce(events.WARNING, unit.id, detail=f"its worktree is kept: {error.message}")
 
 
 async def _put_away(desk: Desk, unit: Unit) -> None:
@@ -61,28 +62,40 @@ async def _put_away(desk: Desk, unit: Unit) -> None:
 
 
 async def _leave_shared(desk: Desk, unit: Unit, owner: Unit) -> None:
-    """A task leaves its slice's worktree: what it did is committed, or undone when it was abandoned."""
+    """A task leaves its slice's worktree with what was judged committed, and nothing else in it."""
     workshop, read = desk.workshop, desk.database.read
     busy = unit.parent_id and units.lane_owner(read, unit.parent_id) not in (None, unit.id)
     if unit.base_commit is None or owner.terminal or busy or not unit.in_slice:
         return
     worktree, _ = await workshop.open(owner)
-    if unit.succeeded:
-        await worktree.commit(f"{unit.title}\n\nSf-Unit: {unit.id}\n")
-    else:
-        await workshop.undo_changes(owner, worktree)
+    if unit.succeeded and not _merges(desk, unit):
+        await worktree.commit(_message(unit), tree=runs.last_tree(read, unit.id))
+    await workshop.undo_changes(owner, worktree)
+
+
+def _merges(desk: Desk, unit: Unit) -> bool:
+    return sessions.pinned(desk.database.read, unit.workflow_hash).has(Phase.MERGE)
+
+
+def _message(unit: Unit) -> str:
+    return f"{unit.title}\n\nSf-Unit: {unit.id}\n"
 
 
 async def _keep_unmerged(desk: Desk, unit: Unit, head: str, worktree: Worktree) -> None:
     """A finished unit whose workflow does not merge leaves its branch in the user's repository."""
     workshop = desk.workshop
-    merges = sessions.pinned(desk.database.read, unit.workflow_hash).has(Phase.MERGE)
-    if merges or not unit.succeeded or unit.branch is None or unit.type == "milestone":
+    if _merges(desk, unit) or not unit.succeeded or unit.branch is None or unit.type == "milestone":
         return
-    await worktree.commit(f"{unit.title}\n\nSf-Unit: {unit.id}\n")
+    judged = runs.last_tree(desk.database.read, unit.id) if unit.type == "task" else None
+    await worktree.commit(_message(unit), tree=judged)
     tip = await worktree.head()
-    if not await workshop.owned.is_ancestor(tip, head):
+    if await workshop.owned.is_ancestor(tip, head):
+        return
+    try:
         await workshop.user.keep_branch(unit.branch, tip, workshop.owned)
+    except GitFailed:
+        # A branch `sf` of the user's is in the way of `sf/…`.
+        await workshop.user.keep_branch(unit.branch.replace("/", "-"), tip, workshop.owned)
 
 
 async def _post_unit(desk: Desk, unit: Unit) -> None:

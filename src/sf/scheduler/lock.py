@@ -15,6 +15,8 @@ import msgspec
 
 from sf.errors import ProjectLocked
 
+_REMOTE = ("nfs", "cifs", "smb", "9p", "fuse", "ceph", "gluster", "lustre", "afs", "virtiofs", "gpfs")
+
 
 class Holder(msgspec.Struct, frozen=True):
     """Who holds a lock or a claim: enough to tell a live process from another one with its pid."""
@@ -126,7 +128,9 @@ class ProjectLock:
             return False
         before = read_holder(self._path)
         if before is not None and before.pid != os.getpid():
-            if is_alive(before):
+            # Another host's name with a free file lock on a local disk: this machine was called so before.
+            renamed = before.host != socket.gethostname() and _is_local(self._path)
+            if is_alive(before) and not renamed:
                 os.close(fd)
                 return False
             self._on_takeover(before)
@@ -139,4 +143,38 @@ class ProjectLock:
 def is_held(path: Path) -> Holder | None:
     """The live holder of the lock, if there is one."""
     holder = read_holder(path)
-    return holder if holder is not None and is_alive(holder) else None
+    if holder is None or not is_alive(holder):
+        return None
+    return None if holder.host != socket.gethostname() and _is_free(path) else holder
+
+
+def _is_free(path: Path) -> bool:
+    """Whether the file lock says that nobody holds it, on a disk where file locks can be believed."""
+    if not _is_local(path):
+        return False
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _is_local(path: Path) -> bool:
+    """Whether a file is on a disk of this machine, going by the file systems that are not."""
+    best, kind = "", ""
+    try:
+        mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return False
+    for line in mounts:
+        _, place, this_kind, *_ = line.split(" ")
+        place = place.replace("\\040", " ")
+        if len(place) >= len(best) and path.is_relative_to(place):
+            best, kind = place, this_kind
+    return not kind.startswith(_REMOTE)

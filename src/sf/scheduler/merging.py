@@ -28,6 +28,10 @@ from sf.workspaces.refusals import BranchMoved, CheckoutBusy
 from sf.workspaces.worktree import Worktree, checkout_folder, remove_folder
 
 _RACES = 5
+_LOST = o.ChangesWanted(
+    "Nothing of this unit's work is in its worktree or on its branch; it must be done again.",
+    reason="its work is gone",
+)
 _NO_PROOF = "no gate proves what would be merged: none is configured or all skipped"
 
 
@@ -45,6 +49,8 @@ async def _commit_task(agent: Agent) -> o.AnyOutcome:
     if unresolved:
         raise NoProduct(unresolved)
     tree = await worktree.snapshot()
+    if not await desk.workshop.owned.diff_stat(agent.place.base, tree):
+        return _LOST
     await judging.require_lawful(agent, await worktree.head(), tree, by_areas=True)
     scripts = desk.rules.gates(unit)
     if scripts and not _proven(agent, tree, scripts, clean=False):
@@ -92,9 +98,11 @@ async def _land(agent: Agent) -> o.AnyOutcome:
     unresolved = await judging.conflict_left(agent)
     if unresolved:
         return o.Held(HoldKind.MERGE_CONFLICT, f"{unresolved} Worktree: {agent.place.folder}")
-    worktree = agent.place.worktree
-    await judging.require_lawful(agent, await worktree.head(), await worktree.snapshot(), by_areas=False)
-    tip = await _commit_pending(agent)
+    tree = await _as_reviewed(agent)
+    await judging.require_lawful(agent, await agent.place.worktree.head(), tree, by_areas=False)
+    tip = await _commit_pending(agent, tree)
+    if tip == agent.place.base:
+        return _LOST
     for _ in range(_RACES):
         head = await desk.workshop.integration_head(unit)
         if await desk.workshop.owned.is_ancestor(tip, head):
@@ -127,6 +135,9 @@ async def _merged(agent: Agent, head: str, tip: str) -> tuple[list[str], MergeRe
     owned, base = agent.desk.workshop.owned, agent.unit.base_commit
     if base is None or await owned.is_ancestor(base, head):
         return [head, tip], await owned.merge_trees(head, tip)
+    if await owned.is_ancestor(head, tip):
+        # A conflict with the rewritten branch was resolved: the tip holds both sides.
+        return [head], MergeResult(await owned.tree_of(tip))
     root = await owned.commit_tree(await owned.tree_of(base), [], "sf: where the work began")
     ours = await owned.commit_tree(await owned.tree_of(head), [root], "sf: the branch as it is now")
     theirs = await owned.commit_tree(await owned.tree_of(tip), [root], "sf: the work")
@@ -180,11 +191,26 @@ def _remember_obstacle(desk: Desk, unit: Unit, paths: tuple[str, ...]) -> None:
     desk.obstacles[unit.id] = Obstacle(paths, looked, desk.clock.now() + wait)
 
 
-async def _commit_pending(agent: Agent) -> str:
+async def _as_reviewed(agent: Agent) -> str:
+    """The tree to land: exactly the one that passed the review, whatever the folder holds by now.
+
+    A conflict that was laid out since is another matter: what resolves it is judged by itself.
+    """
+    worktree, unit, desk = agent.place.worktree, agent.unit, agent.desk
+    tree = await worktree.snapshot()
+    reviewed = records.reviewed_tree(desk.database.read, unit.id)
+    if agent.place.merging or reviewed in (None, tree):
+        return tree
+    desk.log.warning("changed since its review, undone", unit_id=unit.id, unit_type=unit.type, tree=tree)
+    await worktree.checkout_tree(str(reviewed))
+    return str(reviewed)
+
+
+async def _commit_pending(agent: Agent, tree: str) -> str:
     """Commit what is still uncommitted; the branch's tip."""
     unit = agent.unit
     subject = unit.title if unit.type == "task" else f"{unit.title}: what gates and review asked for"
-    commit = await _commit(agent, await agent.place.worktree.snapshot(), subject)
+    commit = await _commit(agent, tree, subject)
     return commit or await agent.place.worktree.head()
 
 

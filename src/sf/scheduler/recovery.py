@@ -10,6 +10,7 @@ from sf.harness import lifecycle, settle
 from sf.harness.desk import Desk
 from sf.harness.rules import Rules
 from sf.harness.settle import Ending
+from sf.policy import orphans
 from sf.scheduler import closing
 from sf.store import runs, units
 from sf.store.tx import Tx
@@ -26,6 +27,9 @@ async def recover(desk: Desk) -> list[str]:
         desk.log.warning("an interrupted merge was put right", detail=landing)
     await _remove_leftovers(desk)
     found = units.running(desk.database.read)
+    ended = orphans.end(run.id for run in runs.live(desk.database.read))
+    if ended:
+        desk.log.warning("processes of interrupted runs ended", count=ended)
     rules, now = desk.rules, desk.clock.now()
 
     def write(tx: Tx) -> None:

@@ -36,10 +36,24 @@ def open_reader(path: Path) -> Tx:
         try:
             connection = connect(f"{path.absolute().as_uri()}?{options}", uri=True)
             migrate.refuse_newer(connection, path)
+            _require_current(connection, path)
             return Tx(connection)
         except sqlite3.Error as caught:
             error = caught
     raise StoreUnusable(f"cannot read {path}: {error}", hint="sf doctor says more")
+
+
+def _require_current(connection: sqlite3.Connection, path: Path) -> None:
+    """A database of an older sf is brought up to date before it is read; one that is no database is told."""
+    version, newest = migrate.current(connection), migrate.known()[-1][0]
+    if version == 0:
+        raise StoreUnusable(f"{path} is not sf's database, or is empty", hint="sf init makes one")
+    if version < newest:
+        try:
+            connect_writing(path).close()
+        except sqlite3.Error as error:
+            told = f"{path} has schema version {version}, this sf needs {newest}, and it cannot be written"
+            raise StoreUnusable(f"{told}: {error}", hint="make it writable once") from error
 
 
 def transact(path: Path, work: Callable[[Tx], T]) -> T:

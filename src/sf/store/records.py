@@ -93,6 +93,12 @@ def has_passed(tx: Tx, unit_id: str, tree: str) -> bool:
     return row is not None and int(row["n"]) > 0
 
 
+def reviewed_tree(tx: Tx, unit_id: str) -> str | None:
+    """The tree of the unit's last review, if that passed."""
+    row = tx.one(_Q["last_review"], unit=unit_id)
+    return row["tree"] if row and row["summary"].startswith("pass") else None
+
+
 def add_evidence(
     tx: Tx,
     unit_id: str,

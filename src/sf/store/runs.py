@@ -150,6 +150,17 @@ def totals_of_unit(tx: Tx, unit_id: str) -> sqlite3.Row:
     return row
 
 
+def last_snapshot(tx: Tx, owner_id: str) -> str | None:
+    """The newest run that left a snapshot of the worktree of this unit, made for it or for one below it."""
+    row = tx.one(_Q["last_snapshot"], unit=owner_id, below=owner_id.split("/", 1)[1] + "/")
+    return row["id"] if row else None
+
+
+def last_tree(tx: Tx, unit_id: str) -> str | None:
+    """The tree that the unit's last writing run left, as it was judged."""
+    return next((run.tree for run in reversed(of_unit(tx, unit_id)) if run.tree), None)
+
+
 def turns(tx: Tx, run_id: str) -> Sequence[sqlite3.Row]:
     """The turns of a run."""
     return tx.all(_Q["turns_of_run"], run=run_id)

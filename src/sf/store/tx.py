@@ -9,6 +9,14 @@ from typing import Any
 from sf.domain.events import Event
 
 
+def storable(params: dict[str, Any]) -> dict[str, Any]:
+    """Parameters that a database takes: a name that is not UTF-8 is written with its bytes escaped."""
+    for name, value in params.items():
+        if isinstance(value, str) and not value.isascii():
+            params[name] = value.encode("utf-8", "backslashreplace").decode()
+    return params
+
+
 class Tx:
     """A transaction, or a plain reading connection. Events announced here are published after the commit."""
 
@@ -20,16 +28,16 @@ class Tx:
 
     def one(self, sql: str, **params: Any) -> sqlite3.Row | None:
         """The first row, or None."""
-        row: sqlite3.Row | None = self._connection.execute(sql, params).fetchone()
+        row: sqlite3.Row | None = self._connection.execute(sql, storable(params)).fetchone()
         return row
 
     def all(self, sql: str, **params: Any) -> Sequence[sqlite3.Row]:
         """Every row."""
-        return self._connection.execute(sql, params).fetchall()
+        return self._connection.execute(sql, storable(params)).fetchall()
 
     def run(self, sql: str, **params: Any) -> int:
         """Execute a statement; the number of rows that it changed."""
-        return self._connection.execute(sql, params).rowcount
+        return self._connection.execute(sql, storable(params)).rowcount
 
     def announce(self, event: Event) -> None:
         """Publish this once the transaction is on disk."""

@@ -15,6 +15,7 @@ import msgspec
 from sf.errors import WorkspaceFailed
 from sf.workspaces._facade import replace_file
 from sf.workspaces._layout import Layout, read_small
+from sf.workspaces._user_checkout import copy_index
 from sf.workspaces.refusals import CheckoutBusy
 
 _WAIT = 0.02
@@ -74,6 +75,10 @@ class Desk:
         for lock in self._locks():
             await self._take(lock, journal.landing_id, patience)
 
+    async def lock_head(self, journal: Journal, patience: float = 2.0) -> None:
+        """Take HEAD.lock alone: no branch can be checked out while it is held."""
+        await self._take(self._locks()[0], journal.landing_id, patience)
+
     def owns_index(self, journal: Journal) -> bool:
         """Return whether this landing holds the user's index."""
         return read_small(self._layout.index.with_name("index.lock")) == journal.landing_id
@@ -81,7 +86,8 @@ class Desk:
     def install_index(self, journal: Journal) -> None:
         """Put the private index in the place of the user's, whose lock this landing holds."""
         temporary = self._layout.git_dir / f".sf-{journal.landing_id}-index"
-        temporary.write_bytes(self.index.read_bytes())
+        # With its own time: a later one would hide a change that the user made in the second of the checkout.
+        copy_index(self.index, temporary)
         temporary.replace(self._layout.index)
 
     def clear(self, journal: Journal) -> None:

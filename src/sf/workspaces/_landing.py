@@ -78,6 +78,10 @@ class Landing:
                 raise
 
     async def _ref_alone(self, journal: Journal) -> None:
+        """Move a branch that is checked out nowhere; HEAD is held, so that nobody checks it out meanwhile."""
+        await self._desk.lock_head(journal)
+        if worktrees_using(self._layout, journal.branch):
+            raise CheckoutBusy(f"branch {journal.branch} has just been checked out")
         self._desk.write(msgspec.structs.replace(journal, step="preparing"))
         name = f"refs/heads/{journal.branch}"
         await update_ref(self._git, self._facade, name, journal.new, journal.old, identity=self._identity)

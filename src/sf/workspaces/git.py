@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -192,12 +193,21 @@ async def kill(process: asyncio.subprocess.Process) -> None:
 
     It is asked first: a git that is killed outright leaves its locks.
     """
-    ended = asyncio.ensure_future(process.wait())
+    # What it wrote must be taken off its pipes: a process is not collected while one of them is full.
+    pipes = [_discard(pipe) for pipe in (process.stdout, process.stderr) if pipe is not None]
+    ended = asyncio.ensure_future(asyncio.gather(process.wait(), *pipes))
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)
         await asyncio.wait({ended}, timeout=_GRACE)
-    await ended
+    if not ended.done():
+        ended.cancel()
+        await asyncio.gather(ended, return_exceptions=True)
+
+
+async def _discard(pipe: asyncio.StreamReader) -> None:
+    while await pipe.read(_CHUNK):
+        pass
 
 
 def failure(call: Call, code: int, stderr: str) -> GitFailed:
@@ -209,15 +219,21 @@ def failure(call: Call, code: int, stderr: str) -> GitFailed:
 async def _finish(
     call: Call, process: asyncio.subprocess.Process, stdin: bytes | None, timeout: float, ok: Sequence[int]
 ) -> Output:
+    fed = asyncio.ensure_future(_feed(process, stdin))
+    out = asyncio.ensure_future(_drain(process.stdout, call))
+    err = asyncio.ensure_future(_drain(process.stderr, call))
+    talk: tuple[asyncio.Future[Any], ...] = (fed, out, err)
     try:
         async with asyncio.timeout(timeout):
-            _, stdout, stderr = await asyncio.gather(
-                _feed(process, stdin), _drain(process.stdout, call), _drain(process.stderr, call)
-            )
+            # Side by side: a git that answers while it reads would stand still otherwise.
+            _, stdout, stderr = await asyncio.gather(fed, out, err)
             code = await process.wait()
     except TimeoutError as error:
         raise GitFailed(f"{call.name()} did not end within {timeout:g} s and was killed") from error
     finally:
+        for part in talk:
+            part.cancel()
+        await asyncio.gather(*talk, return_exceptions=True)
         if process.returncode is None:
             await kill(process)
     output = Output(code, stdout, stderr.decode("utf-8", "replace"))

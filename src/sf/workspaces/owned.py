@@ -159,6 +159,11 @@ class OwnedRepository:
         )
         return output.text()
 
+    async def parents(self, commit: str) -> list[str]:
+        """Return the parents of a commit."""
+        output = await self.git.run("rev-list", "--parents", "-n", "1", commit, "--", git_dir=self._path)
+        return output.text().split()[1:]
+
     async def tree_of(self, commit: str) -> str:
         """Return the tree of a commit."""
         return await self._resolve(f"{commit}^{{tree}}")

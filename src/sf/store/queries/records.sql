@@ -37,6 +37,9 @@ SELECT COUNT(*) AS n FROM gate_results WHERE unit_id = :unit AND tree = :tree AN
 INSERT INTO evidence (id, unit_id, run_id, kind, tree, commit_id, summary, recorded_at)
 VALUES (:id, :unit, :run, :kind, :tree, :commit, :summary, :now)
 
+-- name: last_review
+SELECT tree, summary FROM evidence WHERE unit_id = :unit AND kind = 'review' ORDER BY id DESC LIMIT 1
+
 -- name: evidence_of
 SELECT * FROM evidence WHERE unit_id = :unit ORDER BY id
 

@@ -74,3 +74,10 @@ WHERE u.archived_at IS NOT NULL
   AND (:model IS NULL OR EXISTS (SELECT 1 FROM runs r WHERE r.unit_id_snap = u.id AND r.model LIKE '%' || :model || '%'))
 ORDER BY u.archived_at DESC, u.id DESC
 LIMIT :most
+
+-- name: last_snapshot
+SELECT id FROM runs
+WHERE tree IS NOT NULL AND (unit_id_snap = :unit
+  OR SUBSTR(unit_id_snap, LENGTH('slice/') + 1, LENGTH(:below)) = :below
+  OR SUBSTR(unit_id_snap, LENGTH('task/') + 1, LENGTH(:below)) = :below)
+ORDER BY id DESC LIMIT 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -13,6 +14,7 @@ from pathlib import Path
 import click
 
 from sf import __version__
+from sf.domain.excerpt import printable
 from sf.errors import DiskUnusable, InvalidConfig, SfError
 from sf.surfaces.cli.speech import Speech
 
@@ -124,6 +126,10 @@ def sf(ctx: click.Context, folder: str | None) -> None:
 
 def run(arguments: Sequence[str], speech: Speech | None = None) -> int:
     """Run a command; the exit code. Whatever goes wrong is one line on stderr."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A name that is not UTF-8 is shown escaped rather than not at all.
+            stream.reconfigure(errors="backslashreplace")
     try:
         result = sf.main(args=list(arguments), prog_name="sf", standalone_mode=False, obj=speech)
         return result if isinstance(result, int) else 0
@@ -164,7 +170,7 @@ def _explain(error: SfError) -> int:
 
 
 def _complain(line: str) -> None:
-    print(f"sf: {line}", file=sys.stderr)
+    print(f"sf: {printable(line)}", file=sys.stderr)
 
 
 def _log_traceback() -> str:
