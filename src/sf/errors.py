@@ -10,7 +10,8 @@ SfError
 │   ├── BadUsage, NotAProject, NotARepository, EmptyRepository, DetachedHead
 │   ├── UnknownUnit, UnknownBlocker, UnknownQuestion
 │   ├── InvalidConfig, MissingWorkflow, InvalidWorkflow, InvalidPlan, InvalidPlaybook, InvalidPrompt
-│   ├── InvalidTransition, WrongState, ProjectLocked (exit 5), StoreTooNew, StoreUnusable, DiskUnusable
+│   ├── InvalidTransition, WrongState, ProjectLocked (exit 5)
+│   ├── StoreTooNew, StoreTooOld, StoreNotEmpty, StoreUnusable, DiskUnusable
 │   └── SecretUnavailable, UnsafeConfig, UnsupportedRepository, WorkMissing
 └── RunFailure        a run ended abnormally; `recovery` says what the orchestrator does
     ├── workspace         WorkspaceFailed, SymlinkEscape, GitFailed, HookFailed, HookTimeout
@@ -232,6 +233,18 @@ class StoreTooNew(Mistake):
     """The database was written by a newer version of sf."""
 
     code = "store_too_new"
+
+
+class StoreTooOld(Mistake):
+    """The database was written by an older version of sf and has not been brought up to date."""
+
+    code = "store_too_old"
+
+
+class StoreNotEmpty(Mistake):
+    """A store that rows were to be copied into has rows of its own."""
+
+    code = "store_not_empty"
 
 
 class StoreUnusable(Mistake):

@@ -19,7 +19,7 @@ def resolve(provider: str, reference: str, *, has_base_url: bool) -> str:
     A provider with a base_url and no key, such as Ollama, gets a placeholder.
     """
     if reference:
-        return _from_command(provider, reference[2:-1])
+        return from_command(f"the key command of provider {provider!r}", reference)
     variable = _USUAL.get(provider, f"{provider.upper().replace('-', '_')}_API_KEY")
     value = os.environ.get(variable, "")
     if value:
@@ -32,20 +32,18 @@ def resolve(provider: str, reference: str, *, has_base_url: bool) -> str:
     )
 
 
-def _from_command(provider: str, command: str) -> str:
+def from_command(what: str, reference: str) -> str:
+    """What the command of a `$(command)` prints. Raises SecretUnavailable, which says `what`."""
     try:
         done = subprocess.run(
-            ["/bin/sh", "-c", command], capture_output=True, text=True, timeout=_TIMEOUT, check=False
+            ["/bin/sh", "-c", reference[2:-1]], capture_output=True, text=True, timeout=_TIMEOUT, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SecretUnavailable(
-            f"the key command of provider {provider!r} failed: {type(error).__name__}"
-        ) from None
+        raise SecretUnavailable(f"{what} failed: {type(error).__name__}") from None
     value = done.stdout.strip()
     if done.returncode != 0 or not value:
         raise SecretUnavailable(
-            f"the key command of provider {provider!r} exited with {done.returncode} and printed"
-            f" {'nothing' if not value else 'something'}",
+            f"{what} exited with {done.returncode} and printed {'nothing' if not value else 'something'}",
             hint="run it by hand",
         )
     return value

@@ -1,8 +1,7 @@
-"""A project's ground: a real SQLite file on which units are planted, claimed, settled and answered for."""
+"""A project's ground: a real store on which units are planted, claimed, settled and answered for."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,8 +20,10 @@ from sf.harness import planting, settle
 from sf.harness.rules import Rules
 from sf.harness.settle import Ending
 from sf.scheduler import claims, intents
-from sf.store import migrate, sessions, units
-from sf.store.tx import Tx
+from sf.store import sessions, units
+from sf.store.connection import engine_of, writing
+from sf.store.place import Place
+from sf.store.tx import Row, Tx
 from sf.testing.clock import FakeClock
 
 T = TypeVar("T")
@@ -41,22 +42,29 @@ class Refused(AssertionError):
 class Ground:
     """One database, written synchronously; time is a fake clock's, and durability is not asked for."""
 
-    def __init__(self, path: Path, rules: Rules = GATED) -> None:
-        self.path = path
+    def __init__(self, place: Place, rules: Rules = GATED) -> None:
+        self.place = place
         self.rules = rules
         self.clock = FakeClock()
         self.events: list[Event] = []
-        self.connection = sqlite3.connect(path, isolation_level=None)
-        self.connection.row_factory = sqlite3.Row
-        self.connection.execute("PRAGMA journal_mode = WAL")
-        self.connection.execute("PRAGMA synchronous = OFF")
-        self.connection.execute("PRAGMA foreign_keys = ON")
-        migrate.upgrade(self.connection, path)
+        self.connection = writing(engine_of(place))
+        if isinstance(place, Path):
+            self.connection.execute("PRAGMA synchronous = OFF")
         self.read = Tx(self.connection)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the connection."""
         self.connection.close()
+
+    def dump(self) -> dict[str, list[tuple[Any, ...]]]:
+        """Every row of every table."""
+        return {
+            table: sorted(
+                (tuple(row[name] for name in row.keys()) for row in self.read.all(f"SELECT * FROM {table}")),  # noqa: SIM118
+                key=repr,
+            )
+            for table in self.connection.tables()
+        }
 
     @property
     def now(self) -> Instant:
@@ -66,13 +74,12 @@ class Ground:
     def write(self, work: Callable[[Tx], T]) -> T:
         """One transaction; what it announced is appended to `events` after the commit."""
         tx = Tx(self.connection)
-        self.connection.execute("BEGIN IMMEDIATE")
+        self.connection.begin()
         try:
             value = work(tx)
-            self.connection.execute("COMMIT")
+            self.connection.commit()
         finally:
-            if self.connection.in_transaction:
-                self.connection.execute("ROLLBACK")
+            self.connection.rollback()
         self.events += tx.events
         return value
 
@@ -163,7 +170,7 @@ class Ground:
         rows = self.read.all("SELECT unit_id, plan_version, kind, key, count FROM attempt_ledger")
         return {(row[0], row[1], row[2], row[3]): row[4] for row in rows}
 
-    def blockers(self, unit_id: str) -> list[sqlite3.Row]:
+    def blockers(self, unit_id: str) -> list[Row]:
         """The open blockers of a unit that hold it; a refusing gate's only tells."""
         return list(
             self.read.all(

@@ -15,6 +15,7 @@ import tomlkit
 from sf.app import intake, planning
 from sf.app.compose import autopilot
 from sf.app.initialise import initialise
+from sf.app.stores import place_of
 from sf.domain.clock import SystemClock
 from sf.domain.events import Event
 from sf.domain.units import Unit
@@ -178,12 +179,12 @@ class Stage:
 
     def queue(self, kind: str, **payload: Any) -> None:
         """Write down what a command wants without waiting for the loop; for watchers inside it."""
-        transact(self.project.database, lambda tx: sessions.intend(tx, kind, payload, SystemClock().now()))
+        transact(place_of(self.project), lambda tx: sessions.intend(tx, kind, payload, SystemClock().now()))
 
     @property
     def read(self) -> Tx:
         """A fresh look at the database."""
-        return open_reader(self.project.database)
+        return open_reader(place_of(self.project))
 
     def unit(self, unit_id: str) -> Unit:
         """A unit as its row says now."""

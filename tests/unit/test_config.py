@@ -108,6 +108,30 @@ def test_a_secret_never_appears_in_a_message(files: Files) -> None:
     assert "sk-very-secret" not in "".join(refused.value.problems) + refused.value.line()
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:hunter2@host/x",
+        "postgresql://me@host/x?password=hunter2",
+        "postgresql://me@host/x?sslmode=require&sslpassword=hunter2",
+        "postgresql://me:hunter2/3@host/x",
+        "postgresql://me:hunter2@@host/x",
+        "mysql://me:hunter2@host/x",
+        "host=h password=hunter2",
+    ],
+)
+def test_a_url_with_a_password_or_none_at_all_is_refused_and_not_repeated(files: Files, url: str) -> None:
+    with pytest.raises(InvalidConfig) as refused:
+        files.load(f'[store]\nurl = "{url}"\n')
+    assert "store.url" in refused.value.problems[0]
+    assert "hunter2" not in "".join(refused.value.problems) + refused.value.line()
+
+
+def test_a_url_without_a_password_and_a_command_that_prints_one_are_taken(files: Files) -> None:
+    for url in ("postgresql://me@host:5432/x?sslmode=require", "$(pass show sf)", ""):
+        assert files.load(f'[store]\nurl = "{url}"\n').store.url == url
+
+
 def test_a_file_that_is_not_text_is_a_problem_and_not_a_crash(files: Files) -> None:
     files.home.write_text("")
     files.project.write_bytes(b"\xff\xfe\x00")
@@ -125,6 +149,8 @@ def test_a_file_that_is_not_text_is_a_problem_and_not_a_crash(files: Files) -> N
         '[sandbox]\nprofile = "off"\n',
         '[sandbox]\ngate_profile = "workspace"\n',
         '[sandbox]\nprefer = "landlock"\n',
+        '[store]\nurl = "postgresql://evil/x"\n',
+        '[store]\nurl = "$(curl evil)"\n',
     ],
 )
 def test_a_file_that_came_with_the_repository_cannot_loosen_anything(files: Files, text: str) -> None:
@@ -248,3 +274,12 @@ def test_only_acceptance_has_no_time_limit() -> None:
     harness = Config().harness
     assert float(harness.timeout(Phase.UAT)) == 0
     assert all(harness.timeout(phase) > 0 for phase in Phase if phase is not Phase.UAT)
+
+
+async def test_another_store_waits_for_the_next_session(files: Files) -> None:
+    watched = live(files, '[store]\nurl = "postgresql://one/x"\n')
+    files.project.write_text('[store]\nurl = "postgresql://other/x"\n')
+    reloaded = await watched.poll()
+    assert reloaded is not None
+    assert [item.key for item in reloaded.drift] == ["store.url"]
+    assert watched.current.store.url == "postgresql://one/x"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,38 +13,37 @@ from sf.domain import events
 from sf.domain import outcomes as o
 from sf.domain.clock import Instant
 from sf.domain.events import Event
-from sf.errors import StoreTooNew, StoreUnusable
+from sf.errors import StoreTooNew, StoreTooOld, StoreUnusable
 from sf.harness import settle
 from sf.harness.settle import Ending
 from sf.store import migrate, units
 from sf.store.connection import open_reader, transact
 from sf.store.database import Database
+from sf.store.place import Place
 from sf.store.tx import Tx
 from sf.testing.clock import START
 from tests.support.ground import Ground, plant_tasks
+from tests.support.stores import READ_ONLY, RULE_BROKEN, execute
 
 NOW = Instant(START)
 A = "task/a1"
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    opened = Database(tmp_path / "sf.db")
+def database(place: Place) -> Iterator[Database]:
+    opened = Database(place)
     yield opened
     opened.close()
 
 
 @pytest.mark.conforms("C-03")
-async def test_events_are_published_after_the_commit(tmp_path: Path) -> None:
-    path = tmp_path / "sf.db"
+async def test_events_are_published_after_the_commit(place: Place) -> None:
     seen: list[tuple[str, int]] = []
 
     def publish(event: Event) -> None:
-        with sqlite3.connect(path) as other:
-            seen.append((event.name, other.execute("SELECT COUNT(*) FROM units").fetchone()[0]))
-        other.close()
+        seen.append((event.name, execute(place, "SELECT COUNT(*) FROM units")[0][0]))
 
-    database = Database(path, publish)
+    database = Database(place, publish)
 
     def work(tx: Tx) -> None:
         plant_tasks(tx)
@@ -90,14 +88,14 @@ async def test_a_failing_job_does_not_disturb_those_committed_with_it(database: 
     assert results[0] == ["task/a1"]
     assert isinstance(results[1], ValueError)
     assert results[2] == ["task/a2"]
-    assert isinstance(results[3], sqlite3.IntegrityError)
+    assert isinstance(results[3], RULE_BROKEN)
     assert results[4] == ["task/a3"]
     assert len(units.listed(database.read)) == 3
 
 
-async def test_a_canceled_caller_does_not_undo_or_silence_its_write(tmp_path: Path) -> None:
+async def test_a_canceled_caller_does_not_undo_or_silence_its_write(place: Place) -> None:
     seen: list[str] = []
-    database = Database(tmp_path / "sf.db", lambda event: seen.append(event.name))
+    database = Database(place, lambda event: seen.append(event.name))
     gate = threading.Event()
 
     def work(tx: Tx) -> None:
@@ -118,35 +116,39 @@ async def test_a_canceled_caller_does_not_undo_or_silence_its_write(tmp_path: Pa
 
 
 async def test_the_reading_connection_refuses_to_write(database: Database) -> None:
-    with pytest.raises(sqlite3.OperationalError):
+    with pytest.raises(READ_ONLY):
         database.read.run("DELETE FROM units")
 
 
-def test_a_reader_cannot_write_and_needs_a_database(tmp_path: Path) -> None:
-    with pytest.raises(StoreUnusable):
-        open_reader(tmp_path / "none.db")
-    assert not (tmp_path / "none.db").exists()
-    transact(tmp_path / "sf.db", plant_tasks)
-    reader = open_reader(tmp_path / "sf.db")
+def test_a_reader_cannot_write_and_needs_a_database(place: Place) -> None:
+    with pytest.raises(StoreUnusable, match="there is no database"):
+        open_reader(place)
+    assert not isinstance(place, Path) or not place.exists()
+    transact(place, plant_tasks)
+    reader = open_reader(place)
     assert [unit.id for unit in units.listed(reader)] == [A]
-    with pytest.raises(sqlite3.OperationalError):
+    with pytest.raises(READ_ONLY):
         reader.run("DELETE FROM units")
 
 
-def test_a_database_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "sf.db"
-    transact(path, plant_tasks)
-    newest = migrate.known()[-1][0]
-    with sqlite3.connect(path) as connection:
-        connection.execute("INSERT INTO schema_migrations VALUES (?, 0, 'from the future')", (newest + 1,))
-    connection.close()
+def test_a_database_of_a_newer_version_is_refused_and_left_alone(place: Place) -> None:
+    transact(place, plant_tasks)
+    execute(place, f"INSERT INTO schema_migrations VALUES ({migrate.newest() + 1}, 0, 'from the future')")
     for opener in (Database, open_reader, lambda p: transact(p, plant_tasks)):
         with pytest.raises(StoreTooNew) as refused:
-            opener(path)
+            opener(place)
         assert refused.value.code == "store_too_new"
-    with sqlite3.connect(path) as connection:
-        assert connection.execute("SELECT COUNT(*) FROM units").fetchone()[0] == 1
-    connection.close()
+        assert f"schema version {migrate.newest() + 1}; this sf knows up to" in refused.value.line()
+    assert execute(place, "SELECT COUNT(*) FROM units") == [(1,)]
+
+
+def test_a_database_of_an_older_version_is_read_by_nobody_until_it_is_brought_up(place: Place) -> None:
+    transact(place, plant_tasks)
+    execute(place, "UPDATE schema_migrations SET version = version - 1000")
+    with pytest.raises(StoreTooOld) as refused:
+        open_reader(place)
+    assert f"this sf reads {migrate.newest()}" in refused.value.line()
+    assert "sf init" in refused.value.hint
 
 
 def test_what_is_no_database_is_a_typed_error(tmp_path: Path) -> None:
@@ -157,37 +159,33 @@ def test_what_is_no_database_is_a_typed_error(tmp_path: Path) -> None:
             opener(path)
 
 
-def test_a_failing_transaction_of_a_command_leaves_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "sf.db"
-    transact(path, plant_tasks)
+def test_a_failing_transaction_of_a_command_leaves_nothing(place: Place) -> None:
+    transact(place, plant_tasks)
 
     def fails(tx: Tx) -> None:
         plant_tasks(tx)
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        transact(path, fails)
-    assert len(units.listed(open_reader(path))) == 1
+        transact(place, fails)
+    assert len(units.listed(open_reader(place))) == 1
 
 
-def test_migrations_are_applied_once(tmp_path: Path) -> None:
-    path = tmp_path / "sf.db"
+def test_migrations_are_applied_once(place: Place) -> None:
     for _ in range(2):
-        Database(path).close()
-    with sqlite3.connect(path) as connection:
-        versions = [row[0] for row in connection.execute("SELECT version FROM schema_migrations")]
-        assert versions == [version for version, _, _ in migrate.known()]
-        assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
-    connection.close()
+        Database(place).close()
+    versions = execute(place, "SELECT version FROM schema_migrations ORDER BY version")
+    assert versions == [(migration.version,) for migration in migrate.known()]
+    if isinstance(place, Path):
+        assert execute(place, "PRAGMA journal_mode") == [("wal",)]
 
 
-def test_two_openers_of_a_new_database_both_succeed(tmp_path: Path) -> None:
-    path = tmp_path / "sf.db"
+def test_two_openers_of_a_new_database_both_succeed(place: Place) -> None:
     problems: list[BaseException] = []
 
     def work() -> None:
         try:
-            transact(path, plant_tasks)
+            transact(place, plant_tasks)
         except BaseException as error:
             problems.append(error)
 
@@ -197,14 +195,14 @@ def test_two_openers_of_a_new_database_both_succeed(tmp_path: Path) -> None:
     for thread in threads:
         thread.join(timeout=30)
     assert problems == []
-    assert len(units.listed(open_reader(path))) == 6
+    assert len(units.listed(open_reader(place))) == 6
 
 
 def test_settling_is_one_transaction(ground: Ground) -> None:
     ground.plant(adhoc=True)
     lease = ground.claim(A)
     assert lease is not None
-    before = list(ground.connection.iterdump())
+    before = ground.dump()
 
     def crash(tx: Tx) -> None:
         settle.settle(tx, lease, o.Done(), Ending(), ground.rules, ground.now)
@@ -212,4 +210,4 @@ def test_settling_is_one_transaction(ground: Ground) -> None:
 
     with pytest.raises(RuntimeError):
         ground.write(crash)
-    assert list(ground.connection.iterdump()) == before
+    assert ground.dump() == before

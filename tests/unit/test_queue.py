@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sqlite3
 from typing import Any
 
 import msgspec
@@ -134,8 +135,10 @@ def test_each_phase_gives_its_first_up_to_its_own_room(
             assert [u for u in some if u.phase is phase] == [u for u in everything if u.phase is phase][:most]
 
 
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_the_ready_query_reads_its_index_and_sorts_nothing(ground: Ground) -> None:
     statements: list[str] = []
+    assert isinstance(ground.connection, sqlite3.Connection)
     ground.connection.set_trace_callback(statements.append)
     units.ready(ground.read, dict.fromkeys(Phase, 10))
     ground.connection.set_trace_callback(None)

@@ -1,12 +1,10 @@
-"""The store on real SQLite files: claims, fencing, rows and their constraints."""
+"""The store on real databases of both kinds: claims, fencing, rows and their constraints."""
 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import threading
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -25,10 +23,12 @@ from sf.scheduler import claims
 from sf.store import ledger, records, runs, units
 from sf.store.connection import open_reader, transact
 from sf.store.database import Database
+from sf.store.place import Place
 from sf.store.runs import TurnRecord
 from sf.store.tx import Tx
 from sf.testing.clock import START
 from tests.support.ground import EVERY_PHASE, Ground, plant_tasks
+from tests.support.stores import RULE_BROKEN, columns
 
 NOW = Instant(START)
 A = "task/a1"
@@ -38,11 +38,10 @@ A = "task/a1"
 
 
 @pytest.mark.conforms("C-47")
-def test_racing_connections_claim_each_unit_exactly_once(tmp_path: Path) -> None:
-    path = tmp_path / "sf.db"
-    transact(path, lambda tx: plant_tasks(tx, 100))
+def test_racing_connections_claim_each_unit_exactly_once(place: Place) -> None:
+    transact(place, lambda tx: plant_tasks(tx, 100))
     won: Counter[str] = Counter()
-    ready = units.ready(open_reader(path), EVERY_PHASE)
+    ready = units.ready(open_reader(place), EVERY_PHASE)
     barrier = threading.Barrier(2)
 
     async def contend(database: Database, holder: str) -> list[str]:
@@ -57,7 +56,7 @@ def test_racing_connections_claim_each_unit_exactly_once(tmp_path: Path) -> None
         return [unit_id for unit_id in found if unit_id is not None]
 
     def work(holder: str) -> None:
-        database = Database(path)
+        database = Database(place)
         try:
             barrier.wait(timeout=10)
             won.update(asyncio.run(contend(database, holder)))
@@ -71,7 +70,7 @@ def test_racing_connections_claim_each_unit_exactly_once(tmp_path: Path) -> None
         thread.join(timeout=30)
     assert len(won) == 100
     assert set(won.values()) == {1}
-    reader = open_reader(path)
+    reader = open_reader(place)
     assert {unit.attempt for unit in units.running(reader)} == {1}
     assert len(runs.live(reader)) == 100
 
@@ -114,9 +113,12 @@ def test_the_attempt_counter_and_the_run_row_change_together(ground: Ground) -> 
         assert ground.unit(A).attempt == number
         assert [run.attempt for run in runs.of_unit(ground.read, A)] == list(range(1, number + 1))
     ground.connection.execute(
-        "CREATE TRIGGER refuse BEFORE INSERT ON runs BEGIN SELECT RAISE(ABORT, 'no row'); END"
+        "INSERT INTO runs (id, run_kind, agent_name_snap, started_at) VALUES ('x', 'agent_run', 'another', 1)"
     )
-    with pytest.raises(sqlite3.IntegrityError):
+    ground.connection.execute(
+        "CREATE UNIQUE INDEX one_at_a_time ON runs(plan_version) WHERE ended_at IS NULL"
+    )
+    with pytest.raises(RULE_BROKEN):
         ground.claim(A)
     assert ground.unit(A).attempt == 3, "a run that has no row was not begun"
     assert ground.unit(A).status is Status.INTERRUPTED
@@ -129,12 +131,12 @@ def test_a_settle_with_an_old_attempt_or_another_holder_changes_nothing(ground: 
     ground.settle(old, o.Crashed())
     new = ground.claim(A, "second")
     assert new is not None
-    before = list(ground.connection.iterdump())
+    before = ground.dump()
     impostor = Lease(A, new.run_id, new.attempt, "first")
     for lease in (old, impostor):
         with pytest.raises(LeaseLost):
             ground.settle(lease, o.Done("late"))
-    assert list(ground.connection.iterdump()) == before
+    assert ground.dump() == before
 
 
 def test_a_turn_under_a_lost_lease_is_not_written(ground: Ground) -> None:
@@ -182,8 +184,8 @@ def test_a_run_belongs_to_a_unit_or_to_an_agent_and_never_to_both(ground: Ground
     def insert(kind: str, unit_id: str | None, agent: str | None, attempt: int | None) -> None:
         ground.connection.execute(
             "INSERT INTO runs (id, run_kind, unit_id, unit_id_snap, agent_name_snap, attempt, started_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, 1)",
-            (ulid(), kind, unit_id, unit_id, agent, attempt),
+            " VALUES (:id, :kind, :unit, :unit, :agent, :attempt, 1)",
+            {"id": ulid(), "kind": kind, "unit": unit_id, "agent": agent, "attempt": attempt},
         )
 
     insert("unit_attempt", A, None, 1)
@@ -197,7 +199,7 @@ def test_a_run_belongs_to_a_unit_or_to_an_agent_and_never_to_both(ground: Ground
         ("agent_run", None, "builder", 1),
         ("something", A, None, 1),
     ):
-        with pytest.raises(sqlite3.IntegrityError):
+        with pytest.raises(RULE_BROKEN):
             insert(*wrong)
 
 
@@ -221,16 +223,11 @@ def test_a_finished_run_rolls_up_what_its_turns_spent_in_whole_micro_dollars(gro
 
 @pytest.mark.conforms("C-69")
 def test_every_cost_column_is_a_whole_number_of_micro_dollars(ground: Ground) -> None:
-    found = 0
-    for (table,) in ground.connection.execute(
-        "SELECT name FROM sqlite_master WHERE type = 'table'"
-    ).fetchall():
-        for column in ground.connection.execute(f"PRAGMA table_info({table})").fetchall():
-            if "cost" in column["name"] or "usd" in column["name"]:
-                found += 1
-                assert column["name"].endswith("_micro_usd")
-                assert column["type"] == "INTEGER"
-    assert found >= 2
+    types = columns(ground.connection, ground.place)
+    costs = {key: kind for key, kind in types.items() if "cost" in key[1] or "usd" in key[1]}
+    assert len(costs) >= 2
+    assert all(name.endswith("_micro_usd") for _, name in costs)
+    assert set(costs.values()) <= {"INTEGER", "BIGINT"}
 
 
 @pytest.mark.conforms("C-59")
@@ -238,7 +235,7 @@ def test_a_run_outlives_its_unit_and_keeps_its_name(ground: Ground) -> None:
     ground.plant(adhoc=True)
     ground.run(A, o.Interrupted("paused"))
     ground.connection.execute("DELETE FROM phase_transitions")
-    ground.connection.execute("DELETE FROM units WHERE id = ?", (A,))
+    ground.connection.execute("DELETE FROM units WHERE id = :id", {"id": A})
     row = ground.read.one("SELECT unit_id, unit_id_snap FROM runs")
     assert row is not None
     assert (row["unit_id"], row["unit_id_snap"]) == (None, A)

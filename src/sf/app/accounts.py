@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from sf.app.stores import place_of
 from sf.domain.attention import ANSWERS, Question
 from sf.domain.clock import SystemClock, brief_duration
 from sf.paths import Project
@@ -31,7 +32,7 @@ class QuestionLine(msgspec.Struct, frozen=True):
 def questions(project: Project) -> list[QuestionLine]:
     """Everything that waits for a person, oldest first."""
     now = SystemClock().now()
-    return [_line(item, now) for item in attention.waiting(open_reader(project.database))]
+    return [_line(item, now) for item in attention.waiting(open_reader(place_of(project)))]
 
 
 def _line(item: Question, now: int) -> QuestionLine:
@@ -67,7 +68,7 @@ class CostReport(msgspec.Struct, frozen=True):
 
 def cost(project: Project, grouping: Grouping, since: int = 0) -> CostReport:
     """What `sf cost` shows."""
-    tx = open_reader(project.database)
+    tx = open_reader(place_of(project))
     rows = [_named(dict(row), grouping) for row in spending.report(tx, grouping, since)]
     endings = {row["how"]: row["cost_micro_usd"] for row in spending.endings(tx, since)}
     measured = sum(endings.get(how, 0) for how in ("answered", "refused"))

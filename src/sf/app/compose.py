@@ -9,13 +9,14 @@ import signal
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
+from sf.app import stores
 from sf.app.intake import rules_of
 from sf.app.trust import load_trusted, require_gates, require_own_folder
 from sf.config.reload import LiveConfig
 from sf.config.schema import Config
 from sf.domain import events
 from sf.domain.clock import SystemClock
-from sf.errors import DetachedHead, EmptyRepository, InvalidConfig, SandboxUnavailable, SfError, StoreUnusable
+from sf.errors import DetachedHead, EmptyRepository, InvalidConfig, SandboxUnavailable, SfError
 from sf.harness.desk import Desk
 from sf.harness.hooks import HookRunner
 from sf.harness.prompts import Prompts
@@ -35,6 +36,7 @@ from sf.secrets import resolve
 from sf.store import sessions
 from sf.store.connection import transact
 from sf.store.database import Database
+from sf.store.place import Url
 from sf.store.tx import Tx
 from sf.workspaces.git import Git
 from sf.workspaces.owned import OwnedRepository
@@ -60,7 +62,7 @@ async def autopilot(
             try:
                 desk, live = await stack.enter_async_context(open_desk(project, watch, held.descriptor))
             except SfError as error:
-                _record_refusal(project, error)
+                await asyncio.to_thread(_record_refusal, project, error)
                 raise
             loop = Loop(
                 desk,
@@ -70,19 +72,35 @@ async def autopilot(
                 apply_config=lambda config: _apply(desk, config),
                 selection=selection,
             )
-            bell = doorbell.Doorbell(project.runtime, loop.wake)
-            restore = _stop_on_signals(loop)
-            signposts = Signposts(project)
-            desk.bus.subscribe(signposts)
-            signposts.started(held.holder.name)
-            try:
-                result = await loop.run()
-                await _record_end(desk, result)
-                signposts.ended(result.ending, result.detail)
-                return result
-            finally:
-                restore()
-                bell.close()
+            async with _bells(desk, loop):
+                restore = _stop_on_signals(loop)
+                signposts = Signposts(project)
+                desk.bus.subscribe(signposts)
+                signposts.started(held.holder.name)
+                try:
+                    result = await loop.run()
+                    await _record_end(desk, result)
+                    signposts.ended(result.ending, result.detail)
+                    return result
+                finally:
+                    restore()
+
+
+@contextlib.asynccontextmanager
+async def _bells(desk: Desk, loop: Loop) -> AsyncIterator[None]:
+    """What wakes the loop: a datagram on this machine and, where rows are on a server, a notification."""
+    async with contextlib.AsyncExitStack() as closing:
+        place = desk.database.place
+        if isinstance(place, Url):
+            from sf.scheduler.notices import Notices
+
+            def evicted() -> None:
+                desk.log.error("another autopilot took the project while the server was out of reach")
+                loop.stop()
+
+            closing.push_async_callback(Notices(place, loop.wake, evicted).aclose)
+        closing.callback(doorbell.Doorbell(desk.project.runtime, loop.wake).close)
+        yield
 
 
 def _record_refusal(project: Project, error: SfError) -> None:
@@ -93,8 +111,8 @@ def _record_refusal(project: Project, error: SfError) -> None:
         if session is not None and session["status"] != "paused":
             sessions.set_status(tx, session["id"], "failed", SystemClock().now(), error.line())
 
-    with contextlib.suppress(StoreUnusable):
-        transact(project.database, write)
+    with contextlib.suppress(SfError):
+        transact(stores.place_of(project), write)
 
 
 def _log_takeover(project: Project, stale: lock.Holder) -> None:
@@ -156,7 +174,7 @@ async def open_desk(
     bus = Bus(log.error)
     bus.subscribe(_logger(log))
     bus.subscribe(watch)
-    database = Database(project.database, bus.publish)
+    database = Database(stores.chosen(project, config), bus.publish)
     tracer = Tracer(project.trace)
     bus.subscribe(_tracer(tracer))
     catalog = Catalog(

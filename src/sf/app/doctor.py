@@ -6,11 +6,13 @@ import asyncio
 import os
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from sf.app import templates
+from sf.app.stores import place_of
 from sf.app.trust import load_config
 from sf.domain.clock import SystemClock
 from sf.domain.queue import eligible, standing
@@ -87,19 +89,19 @@ def _gates(project: Project) -> Check:
 def _database(project: Project) -> Check:
     from sf.store import migrate
 
-    tx = open_reader(project.database)
-    row = tx.one("SELECT MAX(version) AS version FROM schema_migrations")
-    version = row["version"] if row else 0
-    whole = tx.one("PRAGMA quick_check")
-    if whole is None or whole[0] != "ok":
-        return Check("database", "fail", f"damaged: {whole[0] if whole else 'unreadable'}")
-    newest = migrate.known()[-1][0]
-    return Check("database", "pass" if version == newest else "warn", f"schema version {version} of {newest}")
+    place = place_of(project)
+    tx = open_reader(place)
+    if isinstance(place, Path):
+        whole = tx.one("PRAGMA quick_check")
+        if whole is None or whole[0] != "ok":
+            return Check("database", "fail", f"damaged: {whole[0] if whole else 'unreadable'}")
+        return Check("database", "pass", f"schema version {migrate.newest()}")
+    return Check("database", "pass", f"schema version {migrate.newest()} on {place}")
 
 
 def _units(project: Project) -> Check:
     """Every open unit is in exactly one of the states that have a way on."""
-    tx = open_reader(project.database)
+    tx = open_reader(place_of(project))
     now = SystemClock().now()
     lost = [
         unit.id

@@ -9,6 +9,7 @@ import msgspec
 
 from sf.app import templates
 from sf.app.detect import Stack, detect
+from sf.app.stores import place_of
 from sf.app.trust import require_own_folder
 from sf.paths import Project, identify, sf_home
 from sf.store.connection import transact
@@ -75,7 +76,7 @@ def initialise(root: Path) -> Initialised:
         unwired = ", ".join(command for command in (stack.tests, stack.lint) if command) if gates else ""
     written = [name for name, (content, mode) in wanted.items() if _write(project.dot / name, content, mode)]
     identify(project)
-    transact(project.database, lambda tx: None)
+    transact(place_of(project), lambda tx: None)
     return Initialised(root, stack, tuple(written), unwired)
 
 

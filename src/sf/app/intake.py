@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from sf.app import stores
 from sf.app.trust import load_config
 from sf.config.schema import Attention, Config
 from sf.domain.attention import Patience
@@ -81,23 +82,25 @@ def submit(project: Project, kind: str, payload: dict[str, Any]) -> dict[str, An
     if "unit_id" in payload:
         payload = {**payload, "unit_id": full_id(payload["unit_id"])}
     now = SystemClock().now()
-    intent_id = transact(project.database, lambda tx: sessions.intend(tx, kind, payload, now))
+    place = stores.chosen(project, config)
+    intent_id = transact(place, lambda tx: sessions.intend(tx, kind, payload, now))
     doorbell.ring(project.runtime)
+    read = open_reader(place)
     deadline = time.monotonic() + _PATIENCE
     while lock.is_held(project.lock) and time.monotonic() < deadline:
-        answer = _answer(project, intent_id)
+        answer = _answer(read, intent_id)
         if answer is not None:
             return answer
         time.sleep(0.01)
     if lock.is_held(project.lock):
         raise Queued("the autopilot is busy; it applies this as soon as it can", hint="sf status")
     with lock.ProjectLock(project.lock, f"sf {kind}"):
-        answer = _answer(project, intent_id)
+        answer = _answer(read, intent_id)
         if answer is not None:
             return answer
         rules = rules_of(config)
-        transact(project.database, lambda tx: _apply(tx, intent_id, rules))
-    answer = _answer(project, intent_id)
+        transact(place, lambda tx: _apply(tx, intent_id, rules))
+    answer = _answer(read, intent_id)
     assert answer is not None
     return answer
 
@@ -105,11 +108,13 @@ def submit(project: Project, kind: str, payload: dict[str, Any]) -> dict[str, An
 def _apply(tx: Tx, intent_id: str, rules: Rules) -> None:
     row = sessions.intent(tx, intent_id)
     assert row is not None
+    if row["applied_at"] is not None:  # by a loop on another machine, meanwhile
+        return
     intents.apply_one(tx, row, rules, SystemClock().now())
 
 
-def _answer(project: Project, intent_id: str) -> dict[str, Any] | None:
-    row = sessions.intent(open_reader(project.database), intent_id)
+def _answer(read: Tx, intent_id: str) -> dict[str, Any] | None:
+    row = sessions.intent(read, intent_id)
     if row is None or row["applied_at"] is None:
         return None
     answer: dict[str, Any] = msgspec.json.decode(row["answer"])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
 from typing import Any
 
 import msgspec
 
+from sf.app.stores import place_of
 from sf.domain.clock import Instant, SystemClock, brief_duration, rfc3339
 from sf.domain.excerpt import one_line
 from sf.domain.ids import full_id
@@ -17,7 +17,7 @@ from sf.paths import DRIFT_FILE, Project
 from sf.scheduler import lock
 from sf.store import blockers, ledger, records, runs, sessions, units
 from sf.store.connection import open_reader
-from sf.store.tx import Tx
+from sf.store.tx import Row, Tx
 
 
 class UnitLine(msgspec.Struct, frozen=True):
@@ -68,7 +68,7 @@ class StatusReport(msgspec.Struct, frozen=True):
 
 def status(project: Project) -> StatusReport:
     """What `sf status` shows."""
-    tx = open_reader(project.database)
+    tx = open_reader(place_of(project))
     now = SystemClock().now()
     session = sessions.current(tx)
     holder = lock.is_held(project.lock)
@@ -178,7 +178,7 @@ class WhyReport(msgspec.Struct, frozen=True):
 
 def why(project: Project, unit_id: str) -> WhyReport:
     """What `sf why` shows. Raises UnknownUnit."""
-    tx = open_reader(project.database)
+    tx = open_reader(place_of(project))
     now = SystemClock().now()
     unit = units.get(tx, full_id(unit_id))
     blocker = next((item for item in _blockers(tx) if item.unit_id == unit.id), None)
@@ -231,13 +231,13 @@ def _run(run: Run) -> dict[str, Any]:
     return data
 
 
-def _chosen(row: sqlite3.Row, names: tuple[str, ...]) -> dict[str, Any]:
+def _chosen(row: Row, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: row[name] for name in names}
 
 
 def history(project: Project, **filters: Any) -> list[dict[str, Any]]:
     """Archived units, newest first."""
-    tx = open_reader(project.database)
+    tx = open_reader(place_of(project))
     return [dict(row) for row in runs.history(tx, **filters)]
 
 
@@ -256,7 +256,7 @@ class OutcomeLine(msgspec.Struct, frozen=True):
 
 def outcome(project: Project, *, since: int = 0, most: int = 200) -> list[OutcomeLine]:
     """Open units and those that ended since an instant, with evidence and commit, in plan order."""
-    tx = open_reader(project.database)
+    tx = open_reader(place_of(project))
     now = SystemClock().now()
     found = units.recent(tx, since=since, most=most)
     return [_outcome(tx, unit, now) for unit in sorted(found, key=_plan_order)]

@@ -12,6 +12,7 @@ from sf.config.schema import Attention, Config
 from sf.domain import attention
 from sf.domain.phases import Phase
 from sf.errors import InvalidConfig, UnsafeConfig
+from sf.store import place
 
 _MODEL = re.compile(r"[a-z0-9_-]+:\S+")
 _HOOK_TYPES = ("before_run", "after_run", "after_create", "before_remove", "pre_dispatch", "post_unit")
@@ -88,6 +89,7 @@ def _cross_checks(config: Config, file: str) -> list[str]:
                 'use "$(command that prints it)" or the provider\'s environment variable'
             )
     found += [f"{file}: {problem}" for problem in _attention_problems(config.attention)]
+    found += [f"{file}: store.url: {wrong}" for wrong in _store_problems(config.store.url)]
     for hook in harness.hooks.timeouts:
         if hook not in _HOOK_TYPES:
             found.append(
@@ -106,6 +108,15 @@ def _attention_problems(settings: Attention) -> list[str]:
         elif not attention.takes(kind, settings.defaults[kind]):
             found.append(f"attention.defaults.{kind}: takes {attention.ANSWERS[kind]}")
     return found
+
+
+def _store_problems(url: str) -> list[str]:
+    if not url or place.is_reference(url):
+        return []
+    wrong = place.problem(url)
+    if not wrong and place.has_password(url):
+        wrong = 'plaintext passwords are refused; use "$(command that prints the url)" or a ~/.pgpass file'
+    return [wrong] if wrong else []
 
 
 def _keep_gates(base: dict[str, Any], merged: dict[str, Any]) -> None:
@@ -134,6 +145,8 @@ def _refuse_loosening(base: dict[str, Any], project: dict[str, Any], file: str) 
     named = [model for tier in project.get("tiers", {}).values() for model in tier.get("models", ())]
     if any(str(model).startswith("script:") for model in named):
         found.append(f"{file}: tiers: a file that git tracks may not play a script in a model's place")
+    if project.get("store"):
+        found.append(f"{file}: store: a file that git tracks may not choose where sf keeps its rows")
     if "prefer" in project.get("sandbox", {}):
         found.append(f"{file}: sandbox.prefer: a file that git tracks may not choose the kind of sandbox")
     if project.get("sandbox", {}).get("readable"):

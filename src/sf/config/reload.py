@@ -61,8 +61,7 @@ class LiveConfig:
         except Mistake as error:
             return Reloaded((error.message,), self.drift)
         self.drift = _drift(self.current, fresh)
-        kept = {key: getattr(self.current.harness, key) for _, key in SESSION_IMMUTABLE}
-        self.current = msgspec.structs.replace(fresh, harness=msgspec.structs.replace(fresh.harness, **kept))
+        self.current = _keeping(self.current, fresh)
         return Reloaded((), self.drift)
 
 
@@ -76,10 +75,19 @@ def _stamp(file: Path, old: Stamp | None) -> Stamp | None:
         return None
 
 
+def _keeping(running: Config, fresh: Config) -> Config:
+    for table, key in SESSION_IMMUTABLE:
+        kept = {key: getattr(getattr(running, table), key)}
+        fresh = msgspec.structs.replace(
+            fresh, **{table: msgspec.structs.replace(getattr(fresh, table), **kept)}
+        )
+    return fresh
+
+
 def _drift(running: Config, fresh: Config) -> tuple[Drift, ...]:
     found = []
     for table, key in SESSION_IMMUTABLE:
-        before, after = getattr(running.harness, key), getattr(fresh.harness, key)
+        before, after = (getattr(getattr(config, table), key) for config in (running, fresh))
         if before != after:
             found.append(Drift(f"{table}.{key}", str(before), str(after)))
     return tuple(found)

@@ -188,6 +188,12 @@ class Attention(Section, frozen=True):
     deadlines: dict[AttentionKind, Seconds] = {}
 
 
+class Store(Section, frozen=True):
+    """[store]: where rows are kept; empty is the project's own file."""
+
+    url: str = ""
+
+
 class Config(Section, frozen=True):
     """The whole of config.toml."""
 
@@ -198,11 +204,13 @@ class Config(Section, frozen=True):
     sandbox: Sandbox = Sandbox()
     budget: Budget = Budget()
     attention: Attention = Attention()
+    store: Store = Store()
 
 
 SESSION_IMMUTABLE = (
     ("harness", "worktree_mode"),
     ("harness", "context_compact_at"),
     ("harness", "context_hard_limit"),
+    ("store", "url"),
 )
 """Keys that a running session keeps as it began; a change is shown as drift."""

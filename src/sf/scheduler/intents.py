@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +18,7 @@ from sf.harness import lifecycle, planting
 from sf.harness.rules import Rules
 from sf.scheduler import replies
 from sf.store import attention, blockers, sessions, units
-from sf.store.tx import Tx
+from sf.store.tx import Row, Tx
 
 Answer = dict[str, Any]
 Apply = Callable[[Tx, dict[str, Any], Rules, Instant], Answer]
@@ -34,7 +33,7 @@ def apply_open(tx: Tx, rules: Rules, now: Instant) -> list[tuple[str, Answer]]:
     return applied
 
 
-def apply_one(tx: Tx, row: sqlite3.Row, rules: Rules, now: Instant) -> Answer:
+def apply_one(tx: Tx, row: Row, rules: Rules, now: Instant) -> Answer:
     """Apply one intent and record its answer."""
     announced = len(tx.events)
     tx.run("SAVEPOINT intent")
@@ -56,7 +55,7 @@ def apply_one(tx: Tx, row: sqlite3.Row, rules: Rules, now: Instant) -> Answer:
     return answer
 
 
-def _applied(tx: Tx, row: sqlite3.Row, rules: Rules, now: Instant) -> Answer:
+def _applied(tx: Tx, row: Row, rules: Rules, now: Instant) -> Answer:
     """The row may come from another version of sf: what it lacks is answered, never a crash of the loop."""
     apply = INTENTS.get(row["kind"])
     if apply is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from typing import Any
 
 import msgspec
@@ -11,7 +10,7 @@ from sf.domain.attention import Patience, Question
 from sf.domain.clock import Instant
 from sf.domain.ids import ulid
 from sf.store import sql
-from sf.store.tx import Tx
+from sf.store.tx import Row, Tx
 
 _Q = sql.load("attention")
 
@@ -83,7 +82,7 @@ def close_kind(tx: Tx, kind: str, by: str, now: Instant) -> None:
     tx.run(_Q["close_kind"], kind=kind, by=by, now=now)
 
 
-def _question(row: sqlite3.Row) -> Question:
+def _question(row: Row) -> Question:
     values: dict[str, Any] = dict(row)
     values["data"] = msgspec.json.decode(values["data"])
     return Question(**values)

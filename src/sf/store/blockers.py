@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 
 from sf.domain.clock import Instant
 from sf.domain.ids import ulid
 from sf.store import sql
-from sf.store.tx import Tx
+from sf.store.tx import Row, Tx
 
 _Q = sql.load("records")
 
@@ -43,11 +42,11 @@ def resolve(tx: Tx, blocker_id: str, by: str, now: Instant) -> bool:
     return tx.run(_Q["resolve_blocker"], id=blocker_id, by=by, now=now) == 1
 
 
-def matching(tx: Tx, prefix: str) -> Sequence[sqlite3.Row]:
+def matching(tx: Tx, prefix: str) -> Sequence[Row]:
     """Open blockers whose id begins so."""
     return tx.all(_Q["blocker"], prefix=prefix)
 
 
-def open_blockers(tx: Tx) -> Sequence[sqlite3.Row]:
+def open_blockers(tx: Tx) -> Sequence[Row]:
     """Every open blocker, oldest first."""
     return tx.all(_Q["open_blockers"])

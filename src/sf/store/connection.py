@@ -1,90 +1,82 @@
-"""Connections to the database file, for commands that have no loop of their own.
+"""Connections for commands that have no loop of their own.
 
-Nothing here imports asyncio: `sf status` must stay quick.
+Nothing here imports asyncio, nor psycopg for a SQLite file: `sf status` must stay quick.
 """
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 from sf.errors import StoreUnusable
 from sf.store import migrate
+from sf.store.engine import Connection, Engine
+from sf.store.place import Place
+from sf.store.sqlite import SqliteEngine
 from sf.store.tx import Tx
 
 T = TypeVar("T")
 
-_BUSY_MS = 10_000
 
-
-def connect(target: str, *, uri: bool = False) -> sqlite3.Connection:
-    """A connection that waits for others, with rows by name and no transactions of its own."""
-    connection = sqlite3.connect(target, isolation_level=None, uri=uri, check_same_thread=False)
-    connection.row_factory = sqlite3.Row
-    connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
-    return connection
-
-
-def open_reader(path: Path) -> Tx:
-    """A reading connection for a command; works on a read-only disk too."""
-    if not path.exists():
-        raise StoreUnusable(f"there is no database at {path}", hint="run sf init")
-    error: sqlite3.Error | None = None
-    for options in ("mode=ro", "immutable=1"):
-        try:
-            connection = connect(f"{path.absolute().as_uri()}?{options}", uri=True)
-            migrate.refuse_newer(connection, path)
-            _require_current(connection, path)
-            return Tx(connection)
-        except sqlite3.Error as caught:
-            error = caught
-    raise StoreUnusable(f"cannot read {path}: {error}", hint="sf doctor says more")
-
-
-def _require_current(connection: sqlite3.Connection, path: Path) -> None:
-    """A database of an older sf is brought up to date before it is read; one that is no database is told."""
-    version, newest = migrate.current(connection), migrate.known()[-1][0]
-    if version == 0:
-        raise StoreUnusable(f"{path} is not sf's database, or is empty", hint="sf init makes one")
-    if version < newest:
-        try:
-            connect_writing(path).close()
-        except sqlite3.Error as error:
-            told = f"{path} has schema version {version}, this sf needs {newest}, and it cannot be written"
-            raise StoreUnusable(f"{told}: {error}", hint="make it writable once") from error
-
-
-def transact(path: Path, work: Callable[[Tx], T]) -> T:
-    """One transaction for a command that has no loop of its own."""
+def engine_of(place: Place) -> Engine:
+    """The engine for a place."""
+    if isinstance(place, Path):
+        return SqliteEngine(place)
     try:
-        connection = connect_writing(path)
-    except sqlite3.Error as error:
-        raise unusable("open", path, error) from error
+        from sf.store.postgres import PostgresEngine
+    except ImportError as error:
+        raise StoreUnusable(
+            f"{place} needs psycopg: {error}", hint='pip install "singularity-forge[postgres]"'
+        ) from None
+    return PostgresEngine(place)
+
+
+def open_reader(place: Place) -> Tx:
+    """A reading connection for a command."""
+    return Tx(reading(engine_of(place)))
+
+
+def reading(engine: Engine, *, live: bool = False) -> Connection:
+    """A reading connection to a database of this sf's schema."""
+    connection = engine.connect_reading(live=live)
     try:
-        connection.execute("BEGIN IMMEDIATE")
-        value = work(Tx(connection))
-        connection.execute("COMMIT")
-        return value
-    except sqlite3.OperationalError as error:
-        raise unusable("write", path, error) from error
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+        migrate.require_readable(connection, engine)
+    except engine.errors as error:
         connection.close()
-
-
-def connect_writing(path: Path) -> sqlite3.Connection:
-    """A connection that may write: WAL, synchronous=FULL, the newest schema."""
-    connection = connect(str(path))
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA foreign_keys = ON")
-    migrate.upgrade(connection, path)
+        raise engine.unusable("read", error) from error
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
-def unusable(what: str, path: Path, error: sqlite3.Error) -> StoreUnusable:
-    """What a database that cannot be used is reported as."""
-    return StoreUnusable(f"cannot {what} {path}: {error}", hint="is the disk full or read-only?")
+def writing(engine: Engine) -> Connection:
+    """A writing connection, the schema brought up to date."""
+    try:
+        connection = engine.connect_writing()
+        try:
+            migrate.upgrade(connection, engine)
+        except BaseException:
+            connection.close()
+            raise
+    except engine.errors as error:
+        raise engine.unusable("open", error) from error
+    return connection
+
+
+def transact(place: Place, work: Callable[[Tx], T]) -> T:
+    """One transaction for a command that has no loop of its own; a loop that listens is woken by it."""
+    engine = engine_of(place)
+    connection = writing(engine)
+    try:
+        connection.begin()
+        value = work(Tx(connection))
+        engine.ring(connection)
+        connection.commit()
+        return value
+    except engine.outages as error:
+        raise engine.unusable("write", error) from error
+    finally:
+        connection.rollback()
+        connection.close()

@@ -1,7 +1,8 @@
-"""One SQLite file, one writer thread, one reading connection.
+"""One database, one writer thread, one reading connection.
 
 Writes that wait at the same time share one commit: each runs in a savepoint, and none is answered before
-the commit is on disk (synchronous=FULL: a claim that is lost is a unit run twice).
+the commit is on disk (a claim that is lost is a unit run twice). A write that failed with the database is
+reported and never repeated here: whether its commit arrived is not known. The next one gets a new connection.
 """
 
 from __future__ import annotations
@@ -9,15 +10,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import queue
-import sqlite3
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 from sf.domain.events import Event
-from sf.errors import StoreUnusable
-from sf.store.connection import connect, connect_writing, unusable
+from sf.errors import SfError, StoreUnusable
+from sf.store import migrate
+from sf.store.connection import engine_of, reading, writing
+from sf.store.place import Place
 from sf.store.tx import Tx
 
 T = TypeVar("T")
@@ -40,18 +41,18 @@ class _Job:
 class Database:
     """The open database of one project."""
 
-    def __init__(self, path: Path, publish: Callable[[Event], None] = lambda event: None) -> None:
+    def __init__(self, place: Place, publish: Callable[[Event], None] = lambda event: None) -> None:
+        self.place = place
         self._publish = publish
-        self._path = path
         self._closed = False
+        self._engine = engine_of(place)
+        self._writer = writing(self._engine)
         try:
-            self._writer = connect_writing(path)
-            reader = connect(str(path))
-            reader.execute("PRAGMA query_only = ON")
-        except sqlite3.Error as error:
-            raise unusable("open", path, error) from error
-        self._reader = reader
-        self.read = Tx(reader)
+            self._reader = reading(self._engine, live=True)
+        except BaseException:
+            self._writer.close()
+            raise
+        self.read = Tx(self._reader)
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name="sf-writer", daemon=True)
         self._thread.start()
@@ -59,7 +60,7 @@ class Database:
     async def write(self, work: Callable[[Tx], T]) -> T:
         """Run `work` in a transaction; its value once the commit is on disk, its events published."""
         if self._closed:
-            raise StoreUnusable(f"{self._path} is closed")
+            raise StoreUnusable(f"{self._engine.name} is closed")
         job = _Job(work, asyncio.get_running_loop())
         self._jobs.put(job)
         # A caller that is canceled only stops listening: the work is done and announced all the same.
@@ -90,25 +91,37 @@ class Database:
 
     def _commit(self, group: list[_Job]) -> None:
         try:
-            self._writer.execute("BEGIN IMMEDIATE")
+            self._begin()
             for job in group:
                 self._run(job, nested=len(group) > 1)
             if all(job.error is not None for job in group):
-                self._writer.execute("ROLLBACK")
+                self._writer.rollback()
             else:
-                self._writer.execute("COMMIT")
-        except sqlite3.Error as error:
-            self._give_up()
-            for job in group:
-                job.error = unusable("write", self._path, error)
+                self._writer.commit()
+        except self._engine.errors as error:
+            self._fail(group, self._engine.unusable("write", error))
+        except SfError as error:
+            self._fail(group, error)
         for job in group:
             job.loop.call_soon_threadsafe(self._deliver, job)
 
-    def _give_up(self) -> None:
-        """Roll back; where even that fails, every later write is refused by SQLite, and told so."""
-        with contextlib.suppress(sqlite3.Error):
-            if self._writer.in_transaction:
-                self._writer.execute("ROLLBACK")
+    def _begin(self) -> None:
+        """Begin, on a new connection if the present one is lost: nothing has been asked of it yet."""
+        try:
+            self._writer.begin()
+        except self._engine.outages:
+            if not self._writer.is_lost:
+                raise
+            self._writer.mend()
+            migrate.upgrade(self._writer, self._engine)
+            self._writer.begin()
+
+    def _fail(self, group: list[_Job], error: SfError) -> None:
+        """Roll back; where even that fails, every later write is refused by the database, and told so."""
+        with contextlib.suppress(*self._engine.errors):
+            self._writer.rollback()
+        for job in group:
+            job.error = error
 
     def _run(self, job: _Job, *, nested: bool) -> None:
         tx = Tx(self._writer)
@@ -116,15 +129,16 @@ class Database:
             self._writer.execute("SAVEPOINT job")
         try:
             job.value = job.work(tx)
+            if nested:
+                self._writer.execute("RELEASE job")
             job.tx = tx
-        except sqlite3.OperationalError:
+        except self._engine.outages:
             raise
         except Exception as error:
             job.error = error
             if nested:
                 self._writer.execute("ROLLBACK TO job")
-        if nested:
-            self._writer.execute("RELEASE job")
+                self._writer.execute("RELEASE job")
 
     def _deliver(self, job: _Job) -> None:
         if job.error is None and job.tx is not None:

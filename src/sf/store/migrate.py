@@ -1,68 +1,114 @@
-"""The schema: numbered migrations, applied once each."""
+"""The schema: numbered migrations, applied once each, and what a store of another version is told.
+
+They are written for SQLite; each engine says how it reads them. A migration that cannot be read so has a file
+`NNNN_name.postgres.sql` beside it.
+"""
 
 from __future__ import annotations
 
 import re
-import sqlite3
 import time
 from pathlib import Path
+from typing import NamedTuple
 
-from sf.errors import StoreTooNew
+from sf.errors import StoreTooNew, StoreTooOld, StoreUnusable
+from sf.store.engine import Connection, Engine
 
-_FOLDER = Path(__file__).parent / "migrations"
+FOLDER = Path(__file__).parent / "migrations"
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS schema_migrations"
     " (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL, description TEXT)"
 )
+_APPLIED = "INSERT INTO schema_migrations VALUES (:version, :now, :description)"
 
 
-def known() -> list[tuple[int, str, Path]]:
-    """Every migration: version, description, file."""
+class Migration(NamedTuple):
+    """One step of the schema."""
+
+    version: int
+    description: str
+    file: Path
+
+    def statements(self, engine: Engine) -> list[str]:
+        """What it executes on an engine."""
+        own = self.file.with_suffix(f".{engine.dialect}.sql")
+        if own.exists():
+            return _split(own.read_text(encoding="utf-8"))
+        return [engine.schema(part) for part in _split(self.file.read_text(encoding="utf-8"))]
+
+
+def known(folder: Path = FOLDER) -> list[Migration]:
+    """Every migration, in order."""
     found = []
-    for file in sorted(_FOLDER.glob("*.sql")):
-        number, _, name = file.stem.partition("_")
-        found.append((int(number), name, file))
+    for file in sorted(folder.glob("*.sql")):
+        if "." not in file.stem:
+            number, _, name = file.stem.partition("_")
+            found.append(Migration(int(number), name, file))
     return found
 
 
-def current(connection: sqlite3.Connection) -> int:
+def newest() -> int:
+    """The schema version that this sf knows."""
+    return known()[-1].version
+
+
+def current(connection: Connection) -> int:
     """The schema version of an open database; 0 for an empty one."""
-    exists = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'").fetchone()
-    if not exists:
+    if not connection.has_table("schema_migrations"):
         return 0
-    return int(connection.execute("SELECT COALESCE(MAX(version), 0) FROM schema_migrations").fetchone()[0])
+    row = connection.execute("SELECT COALESCE(MAX(version), 0) AS version FROM schema_migrations").fetchone()
+    return int(row["version"])
 
 
-def refuse_newer(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise StoreTooNew when the database was written by a version that knows more."""
-    version, newest = current(connection), known()[-1][0]
-    if version > newest:
+def refuse_newer(connection: Connection, engine: Engine) -> int:
+    """The version of a database. Raises StoreTooNew when it was written by an sf that knows more."""
+    version = current(connection)
+    if version > newest():
         raise StoreTooNew(
-            f"{path} has schema version {version}; this sf knows up to {newest}",
+            f"{engine.name} has schema version {version}; this sf knows up to {newest()}",
             hint="upgrade sf; nothing was changed",
+        )
+    return version
+
+
+def require_readable(connection: Connection, engine: Engine) -> None:
+    """Raise unless the database has exactly the schema that this sf reads."""
+    version = refuse_newer(connection, engine)
+    if version == 0:
+        raise StoreUnusable(f"there is no database at {engine.name}", hint="run sf init")
+    if version < newest():
+        raise StoreTooOld(
+            f"{engine.name} has schema version {version}; this sf reads {newest()}",
+            hint="sf init brings it up to date, and then no older sf can open it",
         )
 
 
-def upgrade(connection: sqlite3.Connection, path: Path) -> None:
+def upgrade(connection: Connection, engine: Engine) -> None:
     """Apply what is missing, each migration in a transaction of its own."""
-    refuse_newer(connection, path)
-    for version, description, file in known():
-        connection.execute("BEGIN IMMEDIATE")
+    if refuse_newer(connection, engine) == newest():
+        return
+    for migration in known():
+        connection.begin()
         try:
-            connection.execute(_TABLE)
-            if current(connection) < version:
-                for statement in _statements(file.read_text(encoding="utf-8")):
+            connection.execute(engine.schema(_TABLE))
+            # Looked at again under the lock: another process may have been first.
+            if current(connection) < migration.version:
+                for statement in migration.statements(engine):
                     connection.execute(statement)
                 connection.execute(
-                    "INSERT INTO schema_migrations VALUES (?, ?, ?)",
-                    (version, time.time_ns() // 1_000_000, description),
+                    _APPLIED,
+                    {
+                        "version": migration.version,
+                        "now": time.time_ns() // 1_000_000,
+                        "description": migration.description,
+                    },
                 )
-            connection.execute("COMMIT")
+            connection.commit()
         except BaseException:
-            connection.execute("ROLLBACK")
+            connection.rollback()
             raise
 
 
-def _statements(script: str) -> list[str]:
+def _split(script: str) -> list[str]:
     without_comments = re.sub(r"--[^\n]*", "", script)
     return [part.strip() for part in without_comments.split(";") if part.strip()]

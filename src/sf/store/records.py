@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from typing import Literal
 
@@ -12,7 +11,7 @@ from sf.domain.clock import Instant
 from sf.domain.excerpt import gate_output
 from sf.domain.ids import ulid
 from sf.store import sql
-from sf.store.tx import Tx
+from sf.store.tx import Row, Tx
 
 _Q = sql.load("records")
 EvidenceKind = Literal["gate", "review", "merge", "claim"]
@@ -72,7 +71,7 @@ def gate_result(tx: Tx, unit_id: str, run_id: str, record: GateRecord, now: Inst
     )
 
 
-def gate_results(tx: Tx, unit_id: str) -> Sequence[sqlite3.Row]:
+def gate_results(tx: Tx, unit_id: str) -> Sequence[Row]:
     """Every gate result of a unit, oldest first."""
     return tx.all(_Q["gate_results_of"], unit=unit_id)
 
@@ -124,6 +123,6 @@ def add_evidence(
     )
 
 
-def evidence(tx: Tx, unit_id: str) -> Sequence[sqlite3.Row]:
+def evidence(tx: Tx, unit_id: str) -> Sequence[Row]:
     """Every piece of evidence about a unit, oldest first."""
     return tx.all(_Q["evidence_of"], unit=unit_id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 
 import msgspec
@@ -14,7 +13,7 @@ from sf.domain.phases import Phase
 from sf.domain.runs import AttemptState, Lease, Run, RunOutcome, TurnKind
 from sf.domain.units import Unit
 from sf.store import sql, units
-from sf.store.tx import Tx
+from sf.store.tx import Row, Tx
 
 _Q = sql.load("runs")
 _COLUMNS = tuple(field for field in Run.__struct_fields__ if field != "unit_id")
@@ -35,7 +34,7 @@ class TurnRecord(msgspec.Struct, frozen=True):
     """The reservation that the request was made under; empty for a model that is free."""
 
 
-def _run(row: sqlite3.Row) -> Run:
+def _run(row: Row) -> Run:
     values = {name: row[name] for name in _COLUMNS}
     values["unit_id"] = row["unit_id_snap"]
     values["phase"] = Phase(row["phase"])
@@ -136,14 +135,14 @@ def live_of_unit(tx: Tx, unit_id: str) -> Run | None:
     return _run(row) if row else None
 
 
-def totals(tx: Tx) -> sqlite3.Row:
+def totals(tx: Tx) -> Row:
     """What all runs spent."""
     row = tx.one(_Q["totals"])
     assert row is not None
     return row
 
 
-def totals_of_unit(tx: Tx, unit_id: str) -> sqlite3.Row:
+def totals_of_unit(tx: Tx, unit_id: str) -> Row:
     """What a unit's runs spent."""
     row = tx.one(_Q["totals_of_unit"], unit=unit_id)
     assert row is not None
@@ -161,17 +160,17 @@ def last_tree(tx: Tx, unit_id: str) -> str | None:
     return next((run.tree for run in reversed(of_unit(tx, unit_id)) if run.tree), None)
 
 
-def turns(tx: Tx, run_id: str) -> Sequence[sqlite3.Row]:
+def turns(tx: Tx, run_id: str) -> Sequence[Row]:
     """The turns of a run."""
     return tx.all(_Q["turns_of_run"], run=run_id)
 
 
-def messages(tx: Tx, run_id: str) -> Sequence[sqlite3.Row]:
+def messages(tx: Tx, run_id: str) -> Sequence[Row]:
     """The messages of a run, in order."""
     return tx.all(_Q["messages_of_run"], run=run_id)
 
 
-def spent_by_run(tx: Tx, run_id: str) -> sqlite3.Row:
+def spent_by_run(tx: Tx, run_id: str) -> Row:
     """What a run has spent so far."""
     row = tx.one(_Q["spent_by_run"], run=run_id)
     assert row is not None
@@ -187,7 +186,7 @@ def history(
     workflow: str | None = None,
     model: str | None = None,
     most: int = 20,
-) -> Sequence[sqlite3.Row]:
+) -> Sequence[Row]:
     """Archived units with what they cost, newest first; filters are joined by and."""
     return tx.all(
         _Q["history"], since=since, phase=phase, verdict=verdict, workflow=workflow, model=model, most=most

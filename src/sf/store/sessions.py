@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -12,7 +11,7 @@ from sf.domain.clock import Instant
 from sf.domain.ids import ulid
 from sf.domain.workflows import Workflow, fingerprint, parse
 from sf.store import sql
-from sf.store.tx import Tx
+from sf.store.tx import Row, Tx
 
 _Q = sql.load("records")
 SessionStatus = Literal["idle", "running", "paused", "interrupted", "complete", "failed"]
@@ -30,7 +29,7 @@ def ensure(tx: Tx, now: Instant, branch: str | None = None) -> str:
     return str(row["id"])
 
 
-def current(tx: Tx) -> sqlite3.Row | None:
+def current(tx: Tx) -> Row | None:
     """The project's session, if it has one."""
     return tx.one(_Q["current_session"])
 
@@ -66,7 +65,7 @@ def intend(tx: Tx, kind: str, payload: dict[str, Any], now: Instant) -> str:
     return intent_id
 
 
-def open_intents(tx: Tx) -> Sequence[sqlite3.Row]:
+def open_intents(tx: Tx) -> Sequence[Row]:
     """Intents that nobody has applied, oldest first."""
     return tx.all(_Q["open_intents"])
 
@@ -78,6 +77,6 @@ def answer_intent(tx: Tx, intent_id: str, *, ok: bool, answer: dict[str, Any], n
     )
 
 
-def intent(tx: Tx, intent_id: str) -> sqlite3.Row | None:
+def intent(tx: Tx, intent_id: str) -> Row | None:
     """One intent."""
     return tx.one(_Q["intent"], id=intent_id)

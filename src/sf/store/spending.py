@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from typing import Literal
 
@@ -16,7 +15,7 @@ from sf.domain.spending import Account, Caps, Scope, Settled, breach
 from sf.domain.units import Unit
 from sf.errors import SpendingReached
 from sf.store import sql, units
-from sf.store.tx import Tx
+from sf.store.tx import Row, Tx
 
 _Q = sql.load("spending")
 Grouping = Literal["unit", "phase", "model", "day"]
@@ -154,11 +153,11 @@ def _post(tx: Tx, keys: dict[Scope, str], *, spent: int = 0, reserved: int = 0, 
         tx.run(_Q["post"], scope=scope, key=key, spent=spent, reserved=reserved, allowance=allowance)
 
 
-def report(tx: Tx, grouping: Grouping, since: int) -> Sequence[sqlite3.Row]:
+def report(tx: Tx, grouping: Grouping, since: int) -> Sequence[Row]:
     """What was spent, by unit, phase, model or day."""
     return tx.all(_Q[f"by_{grouping}"], since=since)
 
 
-def endings(tx: Tx, since: int) -> Sequence[sqlite3.Row]:
+def endings(tx: Tx, since: int) -> Sequence[Row]:
     """What was spent, by how requests ended; None is under way."""
     return tx.all(_Q["endings"], since=since)

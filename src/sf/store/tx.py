@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 from sf.domain.events import Event
 
@@ -17,21 +16,62 @@ def storable(params: dict[str, Any]) -> dict[str, Any]:
     return params
 
 
+class Row(Protocol):
+    """A row: columns by name or by number; iterating gives the values."""
+
+    def __getitem__(self, key: str | int, /) -> Any: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def keys(self) -> Iterable[str]:
+        """The names of the columns."""
+        ...
+
+
+class Cursor(Protocol):
+    """What a statement answered."""
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows it changed."""
+        ...
+
+    def fetchone(self) -> Any:
+        """The next row, or None."""
+        ...
+
+    def fetchmany(self, size: int, /) -> Sequence[Any]:
+        """Some of the rows that are left."""
+        ...
+
+    def fetchall(self) -> Sequence[Any]:
+        """Every row that is left."""
+        ...
+
+
+class Reads(Protocol):
+    """A connection, as far as a transaction needs to know it."""
+
+    def execute(self, sql: str, parameters: Mapping[str, Any], /) -> Cursor:
+        """Carry out one statement."""
+        ...
+
+
 class Tx:
     """A transaction, or a plain reading connection. Events announced here are published after the commit."""
 
     __slots__ = ("_connection", "events")
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: Reads) -> None:
         self._connection = connection
         self.events: list[Event] = []
 
-    def one(self, sql: str, **params: Any) -> sqlite3.Row | None:
+    def one(self, sql: str, **params: Any) -> Row | None:
         """The first row, or None."""
-        row: sqlite3.Row | None = self._connection.execute(sql, storable(params)).fetchone()
+        row: Row | None = self._connection.execute(sql, storable(params)).fetchone()
         return row
 
-    def all(self, sql: str, **params: Any) -> Sequence[sqlite3.Row]:
+    def all(self, sql: str, **params: Any) -> Sequence[Row]:
         """Every row."""
         return self._connection.execute(sql, storable(params)).fetchall()
 

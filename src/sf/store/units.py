@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,7 +15,7 @@ from sf.domain.runs import Lease
 from sf.domain.units import HoldKind, Merging, Status, Unit, Verdict
 from sf.errors import LeaseLost, UnknownUnit
 from sf.store import sql
-from sf.store.tx import Tx
+from sf.store.tx import Row, Tx
 
 _Q = sql.load("units")
 _ONLY_IN_ROWS = ("phase_rank", "lane_owner", "wound_up_at")
@@ -35,7 +34,7 @@ _READY = _queue(_Q["ready"])
 _READY_BEGUN = _queue(_Q["ready_begun"])
 
 
-def _unit(row: sqlite3.Row) -> Unit:
+def _unit(row: Row) -> Unit:
     # By position: a lookup by name walks the columns, and `dict(row)` makes one for each of them.
     values: dict[str, Any] = dict(zip(row.keys(), row, strict=True))
     for name in _ONLY_IN_ROWS:
@@ -344,7 +343,7 @@ def forget_blockers(tx: Tx, unit_id: str) -> None:
     tx.run(_Q["no_blockers"], id=unit_id)
 
 
-def transitions(tx: Tx, unit_id: str) -> list[sqlite3.Row]:
+def transitions(tx: Tx, unit_id: str) -> list[Row]:
     """Every recorded change of phase, oldest first."""
     return list(tx.all(_Q["transitions"], id=unit_id))
 
@@ -377,5 +376,5 @@ def tally(tx: Tx) -> dict[str, tuple[int, int]]:
 
 def next_number(tx: Tx, unit_type: UnitType, prefix: str) -> int:
     """The first free number behind a prefix such as `milestone/m`."""
-    row = tx.one(_Q["last_number"], type=unit_type, prefix_length=len(prefix), pattern=f"{prefix}[0-9]*")
+    row = tx.one(_Q["last_number"], type=unit_type, prefix=prefix, pattern=f"{prefix}[0-9]*")
     return int(row["n"] or 0) + 1 if row else 1

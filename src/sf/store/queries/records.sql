@@ -1,6 +1,6 @@
 -- name: raise_counter
 INSERT INTO attempt_ledger (unit_id, plan_version, kind, key, count) VALUES (:unit, :version, :kind, :key, 1)
-ON CONFLICT (unit_id, plan_version, kind, key) DO UPDATE SET count = count + 1
+ON CONFLICT (unit_id, plan_version, kind, key) DO UPDATE SET count = attempt_ledger.count + 1
 
 -- name: count
 SELECT count FROM attempt_ledger WHERE unit_id = :unit AND plan_version = :version AND kind = :kind AND key = :key

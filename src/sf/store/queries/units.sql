@@ -159,14 +159,18 @@ SELECT COUNT(*) AS n FROM units WHERE phase <> 'complete' AND phase_status <> 'c
 SELECT * FROM units WHERE hold_kind IS NOT NULL AND archived_at IS NULL ORDER BY updated_at
 
 -- name: listed
-SELECT * FROM units WHERE archived_at IS NULL OR :all ORDER BY created_at, id LIMIT :most
+SELECT * FROM units WHERE archived_at IS NULL OR :all = 1 ORDER BY created_at, id LIMIT :most
 
 -- name: recent
 SELECT * FROM units WHERE archived_at IS NULL OR archived_at >= :since ORDER BY updated_at DESC LIMIT :most
 
 -- name: tally
-SELECT type, SUM(phase = 'complete' AND verdict = 'success') AS done, COUNT(*) AS total
+SELECT type, COUNT(*) FILTER (WHERE phase = 'complete' AND verdict = 'success') AS done, COUNT(*) AS total
 FROM units WHERE archived_at IS NULL OR phase = 'complete' GROUP BY type
 
 -- name: last_number
-SELECT MAX(CAST(substr(id, :prefix_length + 1) AS INTEGER)) AS n FROM units WHERE type = :type AND id GLOB :pattern
+SELECT MAX(CAST(substr(id, length(:prefix) + 1) AS INTEGER)) AS n FROM units WHERE type = :type AND id GLOB :pattern
+
+-- name: last_number @postgres
+SELECT MAX(CAST(substring(substr(id, length(:prefix) + 1) FROM '^[0-9]+') AS BIGINT)) AS n FROM units
+WHERE type = :type AND starts_with(id, :prefix)

@@ -45,6 +45,7 @@ COMMANDS: dict[str, str] = {
     "cost": "sf.surfaces.cli.account:cost",
     "doctor": "sf.surfaces.cli.look:doctor",
     "config": "sf.surfaces.cli.settings:config",
+    "store": "sf.surfaces.cli.storage:store",
     "headless": "sf.surfaces.cli.headless:headless",
 }
 
@@ -71,6 +72,7 @@ SUMMARIES: dict[str, str] = {
     "cost": "What the models have cost.",
     "doctor": "Check that everything is in order.",
     "config": "Check or show the configuration.",
+    "store": "Move the project's rows to another database.",
     "headless": "Any command as one JSON event per line.",
 }
 

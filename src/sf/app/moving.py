@@ -1,0 +1,72 @@
+"""`sf store migrate`: every row of the project into another store, which is then the one to configure."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import msgspec
+
+from sf.app import stores
+from sf.app.trust import load_config
+from sf.errors import BadUsage, StoreUnusable
+from sf.paths import Project
+from sf.scheduler import lock
+from sf.store import copying, place
+from sf.store.connection import engine_of, writing
+from sf.store.place import Place
+
+FILE = "sqlite"
+"""What names the project's own file where a url is asked for."""
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """What was copied, and the setting that makes the copy the store in use; empty is none."""
+
+    source: str
+    target: str
+    rows: dict[str, int]
+    setting: str
+
+
+def move(project: Project, target: str) -> Moved:
+    """Copy every row to a url, or to the project's own file. The present store is left as it is.
+
+    Raises StoreNotEmpty for a target with rows, and ProjectLocked while an autopilot runs.
+    """
+    source = stores.chosen(project, load_config(project))
+    aim: Place = project.database if target == FILE else stores.from_url(project, target)
+    if aim == source:
+        raise BadUsage(f"the project's rows are already in {source}")
+    with lock.ProjectLock(project.lock, "sf store migrate"):
+        rows = _copied(source, aim)
+    return Moved(str(source), str(aim), rows, "" if target == FILE else _setting(target))
+
+
+def _copied(source: Place, target: Place) -> dict[str, int]:
+    old, new = engine_of(source), engine_of(target)
+    with contextlib.ExitStack() as closing:
+        reading = writing(old)
+        closing.callback(reading.close)
+        filling = writing(new)
+        closing.callback(filling.close)
+        for end in (source, target):
+            if not isinstance(end, Path):
+                from sf.scheduler.notices import seat
+
+                closing.enter_context(seat(end))
+        # Held until the copy is durable: no command writes a row that would be left behind.
+        reading.begin()
+        closing.callback(reading.rollback)
+        filling.begin()
+        closing.callback(filling.rollback)
+        try:
+            rows = copying.copy(reading, filling)
+            filling.commit()
+        except (*old.errors, *new.errors) as error:
+            raise StoreUnusable(f"the copy failed and nothing was kept: {error}") from error
+        return rows
+
+
+def _setting(url: str) -> str:
+    return "$(a command that prints the url)" if place.has_password(url) else url

@@ -1,0 +1,60 @@
+"""Where a project's rows are kept: its own file, or the server that the configuration names."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sf.errors import InvalidConfig
+from sf.paths import Project
+from sf.store import place as places
+from sf.store.place import Place, Url
+
+if TYPE_CHECKING:
+    from sf.config.schema import Config
+
+
+def place_of(project: Project) -> Place:
+    """The project's store, for a command that needs nothing else of the configuration.
+
+    Files that never say `store` name none, and are not read further: `sf status` must stay quick.
+    """
+    if not any(_mentions_store(file) for file in (project.global_config, project.config)):
+        return project.database
+    from sf.app.trust import load_config
+
+    return chosen(project, load_config(project))
+
+
+def chosen(project: Project, config: Config) -> Place:
+    """The store that a configuration means."""
+    if not config.store.url:
+        return project.database
+    return from_url(project, config.store.url)
+
+
+def from_url(project: Project, url: str) -> Url:
+    """The store at a url, or at the url that a `$(command)` prints.
+
+    Each project has a schema of its own there, unless the url names one.
+    """
+    if places.is_reference(url):
+        from sf.secrets import from_command
+
+        url = from_command("the command of store.url", url)
+    wrong = places.problem(url)
+    if wrong:
+        raise InvalidConfig(f"store.url {wrong}")
+    return Url(url, schema="" if places.names_schema(url) else _schema(project))
+
+
+def _schema(project: Project) -> str:
+    return "sf_" + re.sub(r"[^a-z0-9]+", "_", project.key.lower())[-50:]
+
+
+def _mentions_store(file: Path) -> bool:
+    try:
+        return b"store" in file.read_bytes()
+    except OSError:
+        return False

@@ -1,0 +1,106 @@
+"""The doorbell of a store on a server: commands anywhere notify in their transaction, and the loop is woken.
+
+The connection that listens also holds the project's seat, so that one autopilot at a time works from a store.
+Errors of the connection are not the loop's: it also looks by itself on every tick.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+
+from sf.errors import ProjectLocked
+from sf.store.place import Place, Url
+from sf.store.postgres import Listening, unusable
+
+_AGAIN = 1.0
+
+
+@contextlib.contextmanager
+def seat(place: Place) -> Iterator[None]:
+    """Keep autopilots anywhere from starting on a store on a server. Raises ProjectLocked when one runs."""
+    if isinstance(place, Path):
+        yield
+        return
+    line = _seated(place)
+    try:
+        yield
+    finally:
+        line.close()
+
+
+def _seated(url: Url) -> Listening:
+    try:
+        line = Listening(url)
+    except psycopg.Error as error:
+        raise unusable(url, "listen to", error) from error
+    if not line.take_seat():
+        line.close()
+        raise ProjectLocked(
+            f"another sf works from {url}", hint="sf status shows what runs; sf pause stops it cleanly"
+        )
+    return line
+
+
+class Notices:
+    """Listens on the running event loop. Raises ProjectLocked when another autopilot has the seat.
+
+    `on_evicted` is called when the connection was lost and someone else took the seat meanwhile.
+    """
+
+    def __init__(self, url: Url, on_ring: Callable[[], None], on_evicted: Callable[[], None]) -> None:
+        self._url = url
+        self._on_ring = on_ring
+        self._on_evicted = on_evicted
+        self._loop = asyncio.get_running_loop()
+        self._mending: asyncio.Task[None] | None = None
+        self._line = _seated(url)
+        self._fd = -1
+        self._listen()
+
+    def _listen(self) -> None:
+        self._fd = self._line.fileno()
+        self._loop.add_reader(self._fd, self._drain)
+
+    def _stop_listening(self) -> None:
+        # Before the socket is closed: its number may be another's at once.
+        if self._fd >= 0:
+            self._loop.remove_reader(self._fd)
+        self._fd = -1
+        self._line.close()
+
+    def _drain(self) -> None:
+        try:
+            rung = self._line.drain()
+        except psycopg.Error:
+            self._stop_listening()
+            self._mending = self._loop.create_task(self._mend())
+            return
+        if rung:
+            self._on_ring()
+
+    async def _mend(self) -> None:
+        while True:
+            try:
+                line = await asyncio.to_thread(Listening, self._url)
+                break
+            except psycopg.Error:
+                await asyncio.sleep(_AGAIN)
+        self._line = line
+        if not line.take_seat():
+            self._on_evicted()
+            return
+        self._listen()
+        self._on_ring()
+
+    async def aclose(self) -> None:
+        """Stop listening and give the seat up."""
+        if self._mending is not None:
+            self._mending.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._mending
+        self._stop_listening()

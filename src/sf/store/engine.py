@@ -1,0 +1,98 @@
+"""What the store asks of a database: the seam between the one writer and SQLite or PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from sf.errors import StoreUnusable
+from sf.store.tx import Cursor
+
+
+class Connection(Protocol):
+    """An open connection, outside of any transaction when it is handed out."""
+
+    def execute(self, sql: str, parameters: Mapping[str, Any] = ..., /) -> Cursor:
+        """Carry out one statement."""
+        ...
+
+    def begin(self) -> None:
+        """Open a transaction that no other writer's overlaps."""
+        ...
+
+    def commit(self) -> None:
+        """Make it durable. Raises when it could not be."""
+        ...
+
+    def rollback(self) -> None:
+        """Undo it; harmless when there is none."""
+        ...
+
+    def has_table(self, name: str) -> bool:
+        """Whether the schema has a table of this name."""
+        ...
+
+    def tables(self) -> list[str]:
+        """Every table of the schema."""
+        ...
+
+    def parents(self, table: str) -> list[str]:
+        """The tables that a table refers to."""
+        ...
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the other end is gone, so that only a new connection can go on."""
+        ...
+
+    def mend(self) -> None:
+        """Connect again after a loss. Raises when the other end stays away."""
+        ...
+
+    def close(self) -> None:
+        """Close it."""
+        ...
+
+
+class Engine(Protocol):
+    """A kind of database at one place."""
+
+    @property
+    def dialect(self) -> str:
+        """`sqlite` or `postgres`."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The place, as it may be shown."""
+        ...
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """Everything that the driver raises."""
+        ...
+
+    @property
+    def outages(self) -> tuple[type[Exception], ...]:
+        """What it raises when the database failed, and not the work that was asked of it."""
+        ...
+
+    def connect_reading(self, *, live: bool = False) -> Connection:
+        """A connection that cannot write; a live one sees what others commit later. Raises StoreUnusable."""
+        ...
+
+    def connect_writing(self) -> Connection:
+        """A connection that may write, whose commits are durable."""
+        ...
+
+    def ring(self, connection: Connection) -> None:
+        """Wake whoever listens, once the open transaction is committed."""
+        ...
+
+    def schema(self, statement: str) -> str:
+        """A statement of a migration in this dialect."""
+        ...
+
+    def unusable(self, what: str, error: Exception) -> StoreUnusable:
+        """What a database that cannot be used is reported as."""
+        ...

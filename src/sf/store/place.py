@@ -1,0 +1,64 @@
+"""Where a project's rows are: a SQLite file, or a PostgreSQL database named by its url."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeAlias
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+
+SCHEMES = ("postgresql", "postgres")
+
+
+class Url(msgspec.Struct, frozen=True):
+    """A PostgreSQL database, and the schema in it that holds one project; empty leaves it to the url.
+
+    As text it has no password: `value` is for connecting only.
+    """
+
+    value: str
+    schema: str = ""
+
+    def __str__(self) -> str:
+        parts = urlsplit(self.value)
+        user = f"{parts.username}@" if parts.username else ""
+        port = f":{parts.port}" if parts.port else ""
+        schema = f" schema {self.schema}" if self.schema else ""
+        return f"postgresql://{user}{parts.hostname or ''}{port}{parts.path}{schema}"
+
+    def __repr__(self) -> str:
+        return f"Url({self})"
+
+
+Place: TypeAlias = Path | Url
+
+
+def is_reference(text: str) -> bool:
+    """Whether this is a command that prints a url, and not a url."""
+    return text.startswith("$(") and text.endswith(")")
+
+
+def problem(text: str) -> str:
+    """What is wrong with a url, in words that repeat none of it; empty for nothing."""
+    try:
+        parts = urlsplit(text)
+        parts.port  # noqa: B018  (reading it is the check)
+    except ValueError:
+        return "is not a url; percent-encode what is special in it"
+    if parts.scheme not in SCHEMES:
+        return "must begin with postgresql://"
+    if parts.netloc.count("@") > 1 or "@" in parts.path or parts.fragment:
+        return "has a special character in its user or password: percent-encode it"
+    return ""
+
+
+def names_schema(text: str) -> bool:
+    """Whether a url says by itself which schema is meant."""
+    return any("search_path" in value for value in parse_qs(urlsplit(text).query).get("options", ()))
+
+
+def has_password(text: str) -> bool:
+    """Whether a url carries a password in plain text."""
+    parts = urlsplit(text)
+    return bool(parts.password) or bool({"password", "sslpassword"} & parse_qs(parts.query).keys())

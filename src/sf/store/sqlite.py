@@ -1,0 +1,98 @@
+"""SQLite: one file, WAL, synchronous=FULL."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from sf.errors import StoreUnusable
+from sf.store.engine import Connection
+
+_BUSY_MS = 10_000
+
+
+class FileConnection(sqlite3.Connection):
+    """A connection that waits for others and opens no transaction of its own."""
+
+    is_lost = False
+
+    def begin(self) -> None:
+        """Open a transaction and take the file's write lock."""
+        self.execute("BEGIN IMMEDIATE")
+
+    def has_table(self, name: str) -> bool:
+        """Whether the file has a table of this name."""
+        found = self.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,))
+        return found.fetchone() is not None
+
+    def mend(self) -> None:
+        """A file is never lost."""
+
+    def tables(self) -> list[str]:
+        """Every table of the file."""
+        found = self.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
+        )
+        return [row["name"] for row in found]
+
+    def parents(self, table: str) -> list[str]:
+        """The tables that a table refers to."""
+        return [row["table"] for row in self.execute(f'PRAGMA foreign_key_list("{table}")')]
+
+
+class SqliteEngine:
+    """The database file of a project."""
+
+    dialect = "sqlite"
+    errors: tuple[type[Exception], ...] = (sqlite3.Error,)
+    outages: tuple[type[Exception], ...] = (sqlite3.OperationalError,)
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def name(self) -> str:
+        """The path."""
+        return str(self._path)
+
+    def connect_reading(self, *, live: bool = False) -> FileConnection:
+        """A connection that cannot write; unless it must see later commits, a read-only disk will do."""
+        if not self._path.exists():
+            raise StoreUnusable(f"there is no database at {self._path}", hint="run sf init")
+        error: sqlite3.Error | None = None
+        for options in ("mode=ro",) if live else ("mode=ro", "immutable=1"):
+            try:
+                connection = _connect(f"{self._path.absolute().as_uri()}?{options}", uri=True)
+                connection.has_table("schema_migrations")
+                return connection
+            except sqlite3.Error as caught:
+                error = caught
+        raise StoreUnusable(f"cannot read {self._path}: {error}", hint="sf doctor says more")
+
+    def connect_writing(self) -> FileConnection:
+        """A connection that may write."""
+        connection = _connect(str(self._path))
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        return connection
+
+    def ring(self, connection: Connection) -> None:
+        """A file has no bell: `scheduler.doorbell` is rung after the commit."""
+
+    def schema(self, statement: str) -> str:
+        """Migrations are written in this dialect."""
+        return statement
+
+    def unusable(self, what: str, error: Exception) -> StoreUnusable:
+        """What a file that cannot be used is reported as."""
+        return StoreUnusable(f"cannot {what} {self._path}: {error}", hint="is the disk full or read-only?")
+
+
+def _connect(target: str, *, uri: bool = False) -> FileConnection:
+    connection = sqlite3.connect(
+        target, isolation_level=None, uri=uri, check_same_thread=False, factory=FileConnection
+    )
+    connection.row_factory = sqlite3.Row
+    connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+    return connection

@@ -1,0 +1,189 @@
+"""A project whose rows are on a PostgreSQL server: from `sf init` to merged commits, there and back."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sf
+from sf.app.stores import place_of
+from sf.scheduler.lock import ProjectLock
+from sf.scheduler.notices import seat
+from sf.store.place import Url
+from tests.support.stage import PASSING, Stage, plan_scene, say, scene, task, write
+from tests.support.stores import Server
+
+PASSWORD = "hunter2"
+SCENES = (
+    plan_scene({"title": "S", "tasks": [task("one")]}),
+    scene("execute", write("one.txt"), say()),
+    *PASSING,
+)
+
+
+@pytest.fixture
+def url(server: Server) -> str:
+    """A url with a password, which the server does not ask for."""
+    return server.url.value.replace("postgres:@", f"postgres:{PASSWORD}@")
+
+
+def use(stage: Stage, url: str) -> None:
+    """Name the store as a user would who keeps the password out of the file."""
+    stage.home.mkdir(parents=True, exist_ok=True)
+    secret = stage.home / "store-url"
+    secret.write_text(url)
+    (stage.home / "config.toml").write_text(f"[store]\nurl = \"$(cat '{secret}')\"\n")
+
+
+def test_a_goal_becomes_merged_commits_with_every_row_on_the_server(stage: Stage, url: str) -> None:
+    use(stage, url)
+    stage.project.database.unlink()
+    assert stage.sf("status").returncode == 1, "there is no store yet"
+    assert stage.sf("init").returncode == 0
+    stage.script(*SCENES)
+    stage.plan()
+    assert stage.auto().ending == "done"
+    assert (stage.root / "one.txt").exists()
+    assert not stage.project.database.exists(), "nothing fell back to a file"
+    done = [stage.sf(*command) for command in (["status"], ["doctor"], ["config", "show"], ["history"])]
+    assert "Milestones: " in done[0].stdout and "1 / 1" in done[0].stdout
+    assert "on postgresql://postgres@/postgres schema sf_project_" in done[1].stdout
+    assert all(PASSWORD not in answer.stdout + answer.stderr for answer in done)
+    log = (stage.project.dot / "log" / "sf.log").read_text()
+    assert PASSWORD not in log
+
+
+def test_one_autopilot_at_a_time_works_from_a_server(stage: Stage, url: str) -> None:
+    use(stage, url)
+    assert stage.sf("init").returncode == 0
+    stage.script(*SCENES)
+    stage.plan()
+    place = place_of(stage.project)
+    with seat(place):
+        done = stage.sf("auto")
+    assert (done.returncode, PASSWORD in done.stderr) == (5, False), done.stderr
+    assert "another sf works from" in done.stderr
+
+
+def test_there_and_back_again(stage: Stage, url: str) -> None:
+    stage.script(*SCENES)
+    stage.plan()
+    assert stage.auto().ending == "done"
+    before = stage.sf("why", "milestone/m1", "--json").stdout
+    moved = stage.sf("store", "migrate", url)
+    assert moved.returncode == 0, moved.stderr
+    assert "copied" in moved.stdout and "[store]\nurl = '$(" in moved.stdout
+    assert PASSWORD not in moved.stdout + moved.stderr
+    again = stage.sf("store", "migrate", url)
+    assert (again.returncode, "store_not_empty" in again.stderr) == (2, True)
+
+    stage.project.database.rename(stage.root / "kept.db")
+    use(stage, url)
+    assert stage.sf("why", "milestone/m1", "--json").stdout == before
+    back = stage.sf("store", "migrate", "sqlite", "--json")
+    assert back.returncode == 0, back.stderr
+    assert json.loads(back.stdout)["rows"]["units"] == 3
+    (stage.home / "config.toml").unlink()
+    assert stage.sf("why", "milestone/m1", "--json").stdout == before
+    stage.plan("more", workflow="feature")
+
+
+def test_nothing_is_moved_while_an_autopilot_runs(stage: Stage, url: str) -> None:
+    with ProjectLock(stage.project.lock, "autopilot"):
+        done = stage.sf("store", "migrate", url)
+    assert (done.returncode, "project_locked" in done.stderr) == (5, True)
+    use(stage, url)
+    assert stage.sf("init").returncode == 0
+    stage.project.database.unlink()
+    with seat(place_of(stage.project)):
+        done = stage.sf("store", "migrate", "sqlite")
+    assert (done.returncode, "project_locked" in done.stderr) == (5, True)
+
+
+def test_a_copy_that_fails_keeps_nothing(stage: Stage, url: str) -> None:
+    stage.plan()
+    stage.project.database.chmod(0o644)
+    nowhere = stage.sf("store", "migrate", f"postgresql://me:{PASSWORD}@/x?host={stage.root}")
+    assert (nowhere.returncode, "store_unusable" in nowhere.stderr, PASSWORD in nowhere.stderr) == (
+        1,
+        True,
+        False,
+    )
+    same = stage.sf("store", "migrate", "sqlite")
+    assert (same.returncode, "already" in same.stderr) == (2, True)
+    for wrong in ("mysql://x/y", f"postgresql://me:{PASSWORD}@extra@host/x", "nonsense"):
+        done = stage.sf("store", "migrate", wrong)
+        assert (done.returncode, "invalid_config" in done.stderr, PASSWORD in done.stderr) == (2, True, False)
+
+
+def test_a_repository_cannot_choose_the_store(stage: Stage, tmp_path: Path) -> None:
+    proof = tmp_path / "ran"
+    stage.project.config.write_text(f'[store]\nurl = "$(touch {proof})"\n')
+    stage.git("add", "-f", ".sf/config.toml")
+    for command in (
+        ["status"],
+        ["plan", "x"],
+        ["auto"],
+        ["doctor"],
+        ["store", "migrate", "postgresql://h/x"],
+    ):
+        done = stage.sf(*command)
+        assert "may not choose where sf keeps its rows" in done.stdout + done.stderr, command
+    assert not proof.exists()
+
+
+def test_looking_at_a_file_imports_no_driver_and_no_configuration(stage: Stage) -> None:
+    seen = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; from sf.surfaces.cli.main import run; code = run(['status']);"
+            "print(code, sorted({'psycopg', 'asyncio', 'sf.config.schema', 'pydantic'} & set(sys.modules)))",
+        ],
+        cwd=stage.root,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert seen.stdout.splitlines()[-1] == "0 []"
+
+
+def test_without_the_driver_the_store_says_what_to_install(stage: Stage, tmp_path: Path) -> None:
+    use(stage, "postgresql://me@nowhere/x")
+    hidden = tmp_path / "hidden"
+    (hidden / "psycopg").mkdir(parents=True)
+    (hidden / "psycopg" / "__init__.py").write_text("raise ImportError('not here')\n")
+    done = stage.sf("status", env={"PYTHONPATH": str(hidden)})
+    assert (done.returncode, "singularity-forge[postgres]" in done.stderr) == (1, True), done.stderr
+
+
+def test_each_project_has_a_schema_of_its_own_unless_the_url_names_one(stage: Stage, url: str) -> None:
+    use(stage, url)
+    place = place_of(stage.project)
+    assert isinstance(place, Url)
+    assert place.schema.startswith("sf_project_")
+    use(stage, f"{url}&options=-csearch_path%3Dshared")
+    named = place_of(stage.project)
+    assert isinstance(named, Url)
+    assert named.schema == ""
+
+
+def test_no_code_reaches_past_the_configuration_to_the_file() -> None:
+    package = Path(sf.__file__).parent
+    naming = {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if "project.database" in path.read_text()
+    }
+    assert naming == {"app/stores.py", "app/moving.py"}
+    drivers = {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if re.search(r"^\s*(import|from) (sqlite3|psycopg)\b", path.read_text(), re.MULTILINE)
+    }
+    assert drivers == {"store/sqlite.py", "store/postgres.py", "scheduler/notices.py"}
