@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -12,8 +13,10 @@ import pytest
 
 import sf
 from sf.app.stores import place_of
+from sf.domain.ids import ulid
 from sf.scheduler.lock import ProjectLock
 from sf.scheduler.notices import seat
+from sf.store import units
 from sf.store.place import Url
 from tests.support.stage import PASSING, Stage, plan_scene, say, scene, task, write
 from tests.support.stores import Server
@@ -58,7 +61,51 @@ def test_a_goal_becomes_merged_commits_with_every_row_on_the_server(stage: Stage
     assert PASSWORD not in log
 
 
-def test_one_autopilot_at_a_time_works_from_a_server(stage: Stage, url: str) -> None:
+def test_two_folders_share_a_store_and_neither_takes_the_others_work(
+    tmp_path: Path, server: Server, url: str
+) -> None:
+    """Two clones, each with its autopilot at once: every milestone is done whole, in one of them, once."""
+    schema = f"shared_{ulid().lower()}"
+    shared = url + ("&" if "?" in url else "?") + f"options=-csearch_path%3D{schema}"
+    server.do(f"CREATE SCHEMA {schema}")
+    stages = [Stage(tmp_path / name / "project", tmp_path / name / "home" / ".sf") for name in ("one", "two")]
+    for stage in stages:
+        use(stage, shared)
+        assert stage.sf("init").returncode == 0
+        stage.script(*SCENES, latency_ms=30)
+    goals = [stages[number % 2].plan(f"goal {number}") for number in range(4)]
+    assert goals == [f"milestone/m{number}" for number in (1, 2, 3, 4)]
+    autopilots = [
+        subprocess.Popen(
+            [sys.executable, "-m", "sf", "auto"],
+            cwd=stage.root,
+            env={**os.environ, "SF_HOME": str(stage.home), "HOME": str(stage.home.parent)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for stage in stages
+    ]
+    said = [process.communicate(timeout=120)[0] for process in autopilots]
+    assert [process.returncode for process in autopilots] == [0, 0], said
+    places = {goal: stages[0].unit(goal).station for goal in goals}
+    assert set(places.values()) <= {stage.project.key for stage in stages}
+    for goal in goals:
+        below = goal.removeprefix("milestone/")
+        for unit_id in (goal, f"slice/{below}/s1", f"task/{below}/s1/t1"):
+            unit = stages[0].unit(unit_id)
+            assert (unit.verdict, unit.station) == ("success", places[goal]), unit_id
+            closed = [
+                row for row in units.transitions(stages[0].read, unit_id) if row["to_phase"] == "complete"
+            ]
+            assert len(closed) == 1, unit_id
+    for stage in stages:
+        merged = stage.git("log", "--merges", "--format=%s").splitlines()
+        own = [goal for goal in goals if places[goal] == stage.project.key]
+        assert len(merged) == len(own), "what a folder took it also merged, and nothing else"
+
+
+def test_nobody_starts_while_the_store_is_being_moved(stage: Stage, url: str) -> None:
     use(stage, url)
     assert stage.sf("init").returncode == 0
     stage.script(*SCENES)

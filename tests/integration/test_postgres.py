@@ -274,14 +274,16 @@ async def test_a_lost_line_is_mended_and_rings_once_for_what_was_missed(server: 
     await notices.aclose()
 
 
-async def test_one_autopilot_at_a_time_has_the_seat(url: Url) -> None:
+async def test_autopilots_share_a_store_and_whoever_moves_it_has_it_alone(url: Url) -> None:
     transact(url, plant_tasks)
     notices = Notices(url, lambda: None, lambda: None)
-    with pytest.raises(ProjectLocked):
-        Notices(url, lambda: None, lambda: None)
+    second = Notices(url, lambda: None, lambda: None)
+    await second.aclose()
     with pytest.raises(ProjectLocked), seat(url):
-        raise AssertionError("the seat was taken")
+        raise AssertionError("the store was taken from under an autopilot")
     await notices.aclose()
+    with seat(url), pytest.raises(ProjectLocked):
+        Notices(url, lambda: None, lambda: None)
     with seat(url):
         pass
 

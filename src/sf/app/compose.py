@@ -197,6 +197,7 @@ async def open_desk(
         hooks=HookRunner(project.root, dict(os.environ), log, tracer, config.harness.hooks),
         sandbox=_sandbox(project, config, "profile"),
         gate_sandbox=_sandbox(project, config, "gate_profile"),
+        station=project.key if isinstance(database.place, Url) else "",
         environment=dict(os.environ),
     )
     try:

@@ -12,9 +12,10 @@ from sf.app.trust import load_config
 from sf.errors import BadUsage, StoreUnusable
 from sf.paths import Project
 from sf.scheduler import lock
-from sf.store import copying, place
+from sf.store import copying, place, units
 from sf.store.connection import engine_of, writing
 from sf.store.place import Place
+from sf.store.tx import Tx
 
 FILE = "sqlite"
 """What names the project's own file where a url is asked for."""
@@ -39,11 +40,11 @@ def move(project: Project, target: str) -> Moved:
     if aim == source:
         raise BadUsage(f"the project's rows are already in {source}")
     with lock.ProjectLock(project.lock, "sf store migrate"):
-        rows = _copied(source, aim)
+        rows = _copied(source, aim, project.key)
     return Moved(str(source), str(aim), rows, "" if target == FILE else _setting(target))
 
 
-def _copied(source: Place, target: Place) -> dict[str, int]:
+def _copied(source: Place, target: Place, station: str) -> dict[str, int]:
     old, new = engine_of(source), engine_of(target)
     with contextlib.ExitStack() as closing:
         reading = writing(old)
@@ -62,10 +63,25 @@ def _copied(source: Place, target: Place) -> dict[str, int]:
         closing.callback(filling.rollback)
         try:
             rows = copying.copy(reading, filling)
+            _refuse_foreign(Tx(filling), station)
+            units.unbind(Tx(filling))
+            if not isinstance(target, Path):
+                # The work is in this folder; another one that shares the store must not take it.
+                units.bind(Tx(filling), station)
             filling.commit()
         except (*old.errors, *new.errors) as error:
             raise StoreUnusable(f"the copy failed and nothing was kept: {error}") from error
         return rows
+
+
+def _refuse_foreign(tx: Tx, station: str) -> None:
+    """Only the folder that has the work can take it along."""
+    foreign = [name for name in units.stations(tx) if name != station]
+    if foreign:
+        raise BadUsage(
+            f"{len(foreign)} other folder(s) have open units in this store: {', '.join(foreign)}",
+            hint="let them finish there, or abandon them",
+        )
 
 
 def _setting(url: str) -> str:

@@ -118,6 +118,8 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     claim_holder: str | None = None
     claim_until: Instant | None = None
     worker_host: str | None = None
+    station: str | None = None
+    """The project folder whose autopilot has its work, where the store is shared by several."""
     workspace: str | None = None
     branch: str | None = None
     base_commit: str | None = None

@@ -53,6 +53,8 @@ class Desk:
     hooks: HookRunner
     sandbox: Sandbox | None
     gate_sandbox: Sandbox
+    station: str
+    """This project folder's name in a store that several share; empty when the store is this folder's own."""
     environment: Mapping[str, str]
     """What commands in the sandbox see."""
     stops: dict[str, Stop] = field(default_factory=dict)

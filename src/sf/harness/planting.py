@@ -132,6 +132,7 @@ def _plant_child(
         parent_ready=parent.phase is Phase.EXECUTE,
         lane_open=units.lane_owner(tx, parent.id) is None,
         run_allowance=rules.base.max_runs,
+        station=parent.station,
         blocked_by=needs,
         now=now,
     )

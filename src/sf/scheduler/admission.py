@@ -51,6 +51,7 @@ def admit(
     selection: Selection,
     dispatched: int,
     *,
+    station: str = "",
     begun_only: bool = False,
 ) -> list[Unit]:
     """The units to dispatch now, most urgent first; with `begun_only` none that has not had a run yet."""
@@ -58,9 +59,10 @@ def admit(
     if selection.force is not None:
         found = [units.get(tx, selection.force)] if not dispatched else []
     elif selection.only is not None:
-        found = [unit for unit in units.ready(tx, dict.fromkeys(free, _ENOUGH)) if selection.covers(unit)]
+        everything = units.ready(tx, dict.fromkeys(free, _ENOUGH), station=station)
+        found = [unit for unit in everything if selection.covers(unit)]
     else:
-        found = units.ready(tx, free, begun_only=begun_only)
+        found = units.ready(tx, free, station=station, begun_only=begun_only)
     taken: Counter[Phase] = Counter()
     admitted: list[Unit] = []
     for unit in sorted(found, key=priority_key):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sf.domain import events
 from sf.domain.clock import Instant
 from sf.domain.ids import ulid
+from sf.domain.phases import Phase
 from sf.domain.runs import Lease
 from sf.domain.units import HoldKind, Unit
 from sf.harness import lifecycle
@@ -15,7 +16,9 @@ from sf.store.tx import Tx
 LEASE_MS = 60_000
 
 
-def take(tx: Tx, unit: Unit, *, holder: str, host: str, rules: Rules, now: Instant) -> Lease | None:
+def take(
+    tx: Tx, unit: Unit, *, holder: str, host: str, rules: Rules, now: Instant, station: str = ""
+) -> Lease | None:
     """A lease on the unit, or None when it was taken, parked, or its worktree is in use."""
     if unit.attempt >= unit.run_allowance:
         detail = f"{unit.attempt} runs were made for it; a person must allow more"
@@ -23,8 +26,10 @@ def take(tx: Tx, unit: Unit, *, holder: str, host: str, rules: Rules, now: Insta
         return None
     if unit.in_slice and units.lane_owner(tx, str(unit.parent_id)) not in (None, unit.id):
         return None
+    if unit.phase is Phase.MERGE and units.merging_elsewhere(tx, unit.id, station):
+        return None
     until = Instant(now + LEASE_MS)
-    if not units.claim(tx, unit, holder=holder, host=host, until=until, now=now):
+    if not units.claim(tx, unit, holder=holder, host=host, until=until, now=now, station=station):
         return None
     units.take_lane(tx, unit)
     lease = Lease(unit.id, ulid(), unit.attempt + 1, holder)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import traceback
 from collections.abc import Callable
 from typing import Literal
 
@@ -13,14 +12,11 @@ import msgspec
 from sf.config.reload import LiveConfig
 from sf.config.schema import Config
 from sf.domain import events
-from sf.domain import outcomes as o
-from sf.domain.attention import SESSION_BUDGET
 from sf.domain.clock import Instant
 from sf.domain.runs import Lease
 from sf.domain.units import Unit
-from sf.errors import HookFailed, HookTimeout, LeaseLost, SfError
-from sf.harness import settle
-from sf.harness.attempt import Finished, hook_variables
+from sf.errors import HookFailed, HookTimeout
+from sf.harness.attempt import hook_variables
 from sf.harness.desk import Desk
 from sf.harness.results import unit_result
 from sf.harness.rules import Rules
@@ -28,7 +24,9 @@ from sf.paths import DRIFT_FILE
 from sf.scheduler import admission, claims, closing, intents, rechecks, recovery, replies
 from sf.scheduler.admission import Selection
 from sf.scheduler.conduct import Conduct
-from sf.store import attention, sessions, spending, units
+from sf.scheduler.purse import Purse
+from sf.scheduler.roster import Roster
+from sf.store import attention, sessions, units
 from sf.store.tx import Tx
 
 Ending = Literal["done", "waiting", "paused", "budget", "failed", "interrupted"]
@@ -62,15 +60,13 @@ class Loop:
     ) -> None:
         self._desk = desk
         self._live = live
-        self._conduct = conduct
         self._holder = holder
         self._host = socket.gethostname()
         self._apply_config = apply_config
         self._selection = selection or Selection()
         self._wake = asyncio.Event()
-        self._runs: dict[str, asyncio.Task[None]] = {}
-        self._running: dict[str, tuple[Unit, Lease]] = {}
-        self._settling: set[str] = set()
+        self._purse = Purse(desk)
+        self._roster = Roster(desk, conduct, self._purse, self._fail, self.wake)
         self._wound_up: set[str] = set()
         self._to_mark: list[str] = []
         self._abandoned: list[str] = []
@@ -79,7 +75,6 @@ class Loop:
         self._paused = False
         self._stopping = False
         self._failure = ""
-        self._out_of_money = ""
         self._renewed_at = 0
         self._rechecked_at = 0
 
@@ -90,7 +85,7 @@ class Loop:
     def stop(self) -> None:
         """End soon: running work is interrupted, nothing is charged."""
         self._stopping = True
-        self._stop_runs("shutdown")
+        self._roster.stop("shutdown")
         self.wake()
 
     async def run(self) -> Result:
@@ -105,29 +100,24 @@ class Loop:
                 if self._idle():
                     break
                 await self._wait()
-            await self._end_runs()
+            await self._roster.end()
             await self._close_units()
             await self._mark_wound_up()
             return self._result()
         finally:
-            await self._end_runs()
+            await self._roster.end()
             (desk.project.runtime / DRIFT_FILE).unlink(missing_ok=True)
             unsubscribe()
 
-    async def _end_runs(self) -> None:
-        """Interrupt what runs and wait for it: nothing may be left that would write after the end."""
-        self._stop_runs("shutdown")
-        await asyncio.gather(*self._runs.values(), return_exceptions=True)
-
     def _over(self) -> bool:
-        return self._stopped() and not self._runs
+        return self._stopped() and not self._roster
 
     def _stopped(self) -> bool:
         """Whether nothing more is to be dispatched."""
-        return self._stopping or self._paused or bool(self._failure or self._out_of_money)
+        return self._stopping or self._paused or bool(self._failure or self._purse.empty)
 
     def _idle(self) -> bool:
-        return not self._runs and not self._waits_for_time() and not self._wake.is_set()
+        return not self._roster and not self._waits_for_time() and not self._wake.is_set()
 
     def _waits_for_time(self) -> bool:
         """Whether something that may be dispatched is due later."""
@@ -145,12 +135,12 @@ class Loop:
         await self._keep_claims()
         await self._recheck_held()
         await self._answer_due()
-        self._look_at_money()
+        self._purse.look()
         await self._close_units()
         if not self._stopped():
             await self._dispatch()
         await self._mark_wound_up()
-        self._desk.announce(events.AUTO_LOOP, running=len(self._runs))
+        self._desk.announce(events.AUTO_LOOP, running=len(self._roster))
 
     async def _wait(self) -> None:
         """Until something happens; the tick is only the fallback."""
@@ -167,7 +157,11 @@ class Loop:
     def _next_due(self) -> Instant | None:
         """When the next unit, or the default answer to the next question, is due."""
         read = self._desk.database.read
-        found = [due for due in (units.next_due(read), attention.next_due(read)) if due is not None]
+        found = [
+            due
+            for due in (units.next_due(read, self._desk.station), attention.next_due(read))
+            if due is not None
+        ]
         return min(found, default=None)
 
     # --- each part of a tick ---
@@ -202,23 +196,26 @@ class Loop:
             applied = await self._desk.database.write(lambda tx: intents.apply_open(tx, rules, now))
             for kind, answer in applied:
                 if kind == "abandon" and answer.get("now"):
-                    self._cancel_units(answer.get("running", []))
+                    self._roster.cancel(answer.get("running", []))
         session = sessions.current(read)
         self._paused = session is not None and session["status"] == "paused"
 
     async def _keep_claims(self) -> None:
         """Renew our own claims before sweeping those of others: a laptop that slept is not a crash."""
         now = self._desk.clock.now()
-        if self._runs and now - self._renewed_at >= _RENEW_MS:
+        if self._roster and now - self._renewed_at >= _RENEW_MS:
             self._renewed_at = now
             until = Instant(now + claims.LEASE_MS)
             await self._desk.database.write(lambda tx: units.renew(tx, self._holder, until))
-        if units.expired(self._desk.database.read, self._holder, now):
+        if units.expired(self._desk.database.read, self._holder, now, self._desk.station):
             rules = self._desk.rules
-            await self._desk.database.write(lambda tx: _sweep(tx, self._holder, rules, now))
-        due = units.next_due(self._desk.database.read)
+            await self._desk.database.write(
+                lambda tx: _sweep(tx, self._holder, self._desk.station, rules, now)
+            )
+        station = self._desk.station
+        due = units.next_due(self._desk.database.read, station)
         if due is not None and due <= now:
-            await self._desk.database.write(lambda tx: units.wake_due(tx, now))
+            await self._desk.database.write(lambda tx: units.wake_due(tx, now, station))
 
     async def _recheck_held(self) -> None:
         """Let units go whose condition someone else has changed meanwhile."""
@@ -238,14 +235,14 @@ class Loop:
 
     async def _close_units(self) -> None:
         """Wind terminal units up one after the other; nothing is dispatched meanwhile."""
-        for unit in units.to_wind_up(self._desk.database.read):
+        for unit in units.to_wind_up(self._desk.database.read, self._desk.station):
             if unit.id in self._wound_up:
                 continue
             self._wound_up.add(unit.id)
             try:
                 await closing.close(self._desk, unit)
             except HookFailed as error:
-                await self._fail(f"a PostUnit hook refused {unit.id}: {error.message}")
+                self._fail(f"a PostUnit hook refused {unit.id}: {error.message}")
             except OSError as error:
                 # Not marked: the next session tries again.
                 self._desk.log.error(
@@ -266,12 +263,18 @@ class Loop:
             units.wound_up(tx, unit_id, self._desk.clock.now())
 
     async def _dispatch(self) -> None:
-        running = [unit for unit, _ in self._running.values()]
+        running = self._roster.units
         caps = self._desk.config.harness.concurrency
         read = self._desk.database.read
         waiting = attention.count(read) > self._desk.config.attention.max_waiting
         for unit in admission.admit(
-            read, caps, running, self._selection, self._dispatched, begun_only=waiting
+            read,
+            caps,
+            running,
+            self._selection,
+            self._dispatched,
+            station=self._desk.station,
+            begun_only=waiting,
         ):
             if self._selection.spent(self._dispatched):
                 return
@@ -280,16 +283,19 @@ class Loop:
             await self._claim(unit)
 
     async def _claim(self, unit: Unit) -> None:
-        now, rules = self._desk.clock.now(), self._desk.rules
+        now, rules, station = self._desk.clock.now(), self._desk.rules, self._desk.station
 
         def write(tx: Tx) -> Lease | None:
             self._write_marks(tx)
-            return claims.take(tx, unit, holder=self._holder, host=self._host, rules=rules, now=now)
+            return claims.take(
+                tx, unit, holder=self._holder, host=self._host, station=station, rules=rules, now=now
+            )
 
         lease = await self._desk.database.write(write)
         self._to_mark.clear()
         if lease is not None:
-            self._start(units.get(self._desk.database.read, unit.id), lease)
+            self._dispatched += 1
+            self._roster.start(units.get(self._desk.database.read, unit.id), lease)
 
     async def _may_dispatch(self, unit: Unit) -> bool:
         """Ask the PreDispatch hooks; a refusal stops the session."""
@@ -305,88 +311,11 @@ class Loop:
                 variables=hook_variables(self._desk, unit, "", unit.workspace or ""),
             )
         except (HookFailed, HookTimeout) as error:
-            await self._fail(f"a PreDispatch hook refused {unit.id}: {error.message}")
+            self._fail(f"a PreDispatch hook refused {unit.id}: {error.message}")
             return False
         return True
 
-    # --- runs ---
-
-    def _start(self, unit: Unit, lease: Lease) -> None:
-        self._dispatched += 1
-        self._running[lease.run_id] = (unit, lease)
-        task = asyncio.create_task(self._run(unit, lease), name=f"run {lease.run_id}")
-        self._runs[lease.run_id] = task
-
-    async def _run(self, unit: Unit, lease: Lease) -> None:
-        try:
-            finished = await self._conduct(unit, lease)
-            self._settling.add(lease.run_id)
-            await self._settle(lease, finished)
-            if isinstance(finished.outcome, o.Unconfigured):
-                await self._fail(f"{finished.outcome.message} [{finished.outcome.code}]")
-            if isinstance(finished.outcome, o.Overspent) and finished.outcome.scope == "session":
-                await self._ask_for_money(unit, finished.outcome)
-        except LeaseLost as error:
-            self._desk.log.warning("run discarded", unit_id=unit.id, unit_type=unit.type, error=error.line())
-        except SfError as error:
-            await self._fail(f"{unit.id} could not be settled: {error.line()}")
-        except Exception as error:  # the boundary of a settlement: the run is ended as a fault of sf's own
-            await self._settle_fault(unit, lease, error)
-        finally:
-            self._runs.pop(lease.run_id, None)
-            self._running.pop(lease.run_id, None)
-            self._settling.discard(lease.run_id)
-            self._desk.stops.pop(lease.run_id, None)
-            self.wake()
-
-    async def _settle(self, lease: Lease, finished: Finished) -> None:
-        rules, now = self._desk.rules, self._desk.clock.now()
-        await self._desk.database.write(
-            lambda tx: settle.settle(tx, lease, finished.outcome, finished.ending, rules, now)
-        )
-
-    async def _settle_fault(self, unit: Unit, lease: Lease, error: Exception) -> None:
-        trace = "".join(traceback.format_exception(error))
-        self._desk.log.error("settlement failed", unit_id=unit.id, unit_type=unit.type, error=trace)
-        failed = o.Failed("internal", f"its outcome could not be recorded: {type(error).__name__}: {error}")
-        try:
-            await self._settle(lease, Finished(failed, settle.Ending()))
-        except Exception as again:  # nothing more can be written for this unit
-            await self._fail(f"{unit.id} could not be settled: {type(again).__name__}: {again}")
-
-    async def _ask_for_money(self, unit: Unit, outcome: o.Overspent) -> None:
-        """The session has nothing left to spend: running work ends by itself, nothing new begins."""
-        self._out_of_money = detail = outcome.detail
-        rules, now = self._desk.rules, self._desk.clock.now()
-        await self._desk.database.write(
-            lambda tx: replies.ask_for_session(tx, unit.session_id, detail, outcome.wanted, rules, now)
-        )
-
-    def _look_at_money(self) -> None:
-        """Whether an open question about the session's money still stands."""
-        read = self._desk.database.read
-        asked = [item for item in attention.waiting(read) if item.kind == SESSION_BUDGET]
-        if not asked:
-            self._out_of_money = ""
-            return
-        room = spending.account(read, "session", asked[0].session_id).room(self._desk.rules.caps)
-        wanted = int(asked[0].data.get("wanted", 1))
-        self._out_of_money = asked[0].question if room is not None and room < wanted else ""
-
-    def _stop_runs(self, how: Literal["pause", "shutdown"]) -> None:
-        for run_id, task in self._runs.items():
-            # A run is told once, and never while its end is being written.
-            if run_id not in self._desk.stops and run_id not in self._settling:
-                self._desk.stops[run_id] = how
-                task.cancel()
-
-    def _cancel_units(self, unit_ids: list[str]) -> None:
-        for run_id, (unit, _) in self._running.items():
-            if unit.id in unit_ids and run_id not in self._settling:
-                self._desk.stops[run_id] = "cancel"
-                self._runs[run_id].cancel()
-
-    async def _fail(self, reason: str) -> None:
+    def _fail(self, reason: str) -> None:
         """A hook's refusal or a store that cannot be written ends the session."""
         self._failure = self._failure or reason
         self._desk.log.error("session failed", reason=reason)
@@ -398,7 +327,7 @@ class Loop:
             self._abandoned.append(event.unit_id)
 
     def _result(self) -> Result:
-        held = tuple(unit.id for unit in units.held(self._desk.database.read))
+        held = tuple(unit.id for unit in units.held(self._desk.database.read, self._desk.station))
         ending, detail = self._ending(held)
         return Result(ending, detail, held, tuple(self._abandoned), self._started_at)
 
@@ -407,18 +336,18 @@ class Loop:
             return "failed", self._failure
         if self._paused:
             return "paused", "paused by the operator"
-        if self._out_of_money:
-            return "budget", self._out_of_money
+        if self._purse.empty:
+            return "budget", self._purse.empty
         if self._stopping:
             return "interrupted", ""
         if held:
             return "waiting", ""
-        left = units.open_count(self._desk.database.read)
+        left = units.open_count(self._desk.database.read, self._desk.station)
         if left and self._selection == Selection():
             return "failed", f"{left} open unit(s) can neither run nor wait for anything: sf doctor"
         return "done", ""
 
 
-def _sweep(tx: Tx, holder: str, rules: Rules, now: Instant) -> None:
-    for unit in units.expired(tx, holder, now):
+def _sweep(tx: Tx, holder: str, station: str, rules: Rules, now: Instant) -> None:
+    for unit in units.expired(tx, holder, now, station):
         recovery.interrupt(tx, unit, rules, now)

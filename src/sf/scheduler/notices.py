@@ -1,6 +1,6 @@
 """The doorbell of a store on a server: commands anywhere notify in their transaction, and the loop is woken.
 
-The connection that listens also holds the project's seat, so that one autopilot at a time works from a store.
+The connection that listens also holds a seat at the store, so that nobody moves the rows away meanwhile.
 Errors of the connection are not the loop's: it also looks by itself on every tick.
 """
 
@@ -22,23 +22,23 @@ _AGAIN = 1.0
 
 @contextlib.contextmanager
 def seat(place: Place) -> Iterator[None]:
-    """Keep autopilots anywhere from starting on a store on a server. Raises ProjectLocked when one runs."""
+    """Have a store on a server alone: no autopilot starts meanwhile. Raises ProjectLocked when one runs."""
     if isinstance(place, Path):
         yield
         return
-    line = _seated(place)
+    line = _seated(place, alone=True)
     try:
         yield
     finally:
         line.close()
 
 
-def _seated(url: Url) -> Listening:
+def _seated(url: Url, *, alone: bool) -> Listening:
     try:
         line = Listening(url)
     except psycopg.Error as error:
         raise unusable(url, "listen to", error) from error
-    if not line.take_seat():
+    if not line.take_seat(alone=alone):
         line.close()
         raise ProjectLocked(
             f"another sf works from {url}", hint="sf status shows what runs; sf pause stops it cleanly"
@@ -47,9 +47,9 @@ def _seated(url: Url) -> Listening:
 
 
 class Notices:
-    """Listens on the running event loop. Raises ProjectLocked when another autopilot has the seat.
+    """Listens on the running event loop. Raises ProjectLocked while someone has the store alone.
 
-    `on_evicted` is called when the connection was lost and someone else took the seat meanwhile.
+    `on_evicted` is called when the connection was lost and someone took the store for itself meanwhile.
     """
 
     def __init__(self, url: Url, on_ring: Callable[[], None], on_evicted: Callable[[], None]) -> None:
@@ -58,7 +58,7 @@ class Notices:
         self._on_evicted = on_evicted
         self._loop = asyncio.get_running_loop()
         self._mending: asyncio.Task[None] | None = None
-        self._line = _seated(url)
+        self._line = _seated(url, alone=False)
         self._fd = -1
         self._listen()
 
@@ -91,7 +91,7 @@ class Notices:
             except psycopg.Error:
                 await asyncio.sleep(_AGAIN)
         self._line = line
-        if not line.take_seat():
+        if not line.take_seat(alone=False):
             self._on_evicted()
             return
         self._listen()

@@ -13,7 +13,7 @@ from sf.store import attention, spending, units
 
 async def recheck(desk: Desk, now: Instant) -> None:
     """Let every parked unit go whose condition is no longer there."""
-    waiting = [unit for unit in units.held(desk.database.read) if unit.hold_kind in RECHECKED]
+    waiting = [unit for unit in units.held(desk.database.read, desk.station) if unit.hold_kind in RECHECKED]
     dirty: set[str] | None = None
     for unit in waiting:
         if unit.hold_kind is HoldKind.CHECKOUT_DIRTY:

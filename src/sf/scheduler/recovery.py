@@ -26,8 +26,8 @@ async def recover(desk: Desk) -> list[str]:
     if landing:
         desk.log.warning("an interrupted merge was put right", detail=landing)
     await _remove_leftovers(desk)
-    found = units.running(desk.database.read)
-    ended = orphans.end(run.id for run in runs.live(desk.database.read))
+    found = units.running(desk.database.read, desk.station)
+    ended = orphans.end(run.id for unit in found if (run := runs.live_of_unit(desk.database.read, unit.id)))
     if ended:
         desk.log.warning("processes of interrupted runs ended", count=ended)
     rules, now = desk.rules, desk.clock.now()
@@ -35,7 +35,7 @@ async def recover(desk: Desk) -> list[str]:
     def write(tx: Tx) -> None:
         for unit in found:
             interrupt(tx, unit, rules, now)
-        for unit in units.canceled_with_claim(tx):
+        for unit in units.canceled_with_claim(tx, desk.station):
             units.release_claim(tx, unit.id)
             lifecycle.closed(tx, unit, rules, now)
 
@@ -60,7 +60,7 @@ async def _put_away_again(desk: Desk) -> None:
     present = set(desk.project.worktrees.iterdir())
     if not present:
         return
-    still_due = {unit.id for unit in units.to_wind_up(desk.database.read)}
+    still_due = {unit.id for unit in units.to_wind_up(desk.database.read, desk.station)}
     for unit in units.listed(desk.database.read, archived=True, most=1_000_000):
         if unit.terminal and unit.id not in still_due and desk.workshop.folder(unit) in present:
             try:

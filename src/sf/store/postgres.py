@@ -236,7 +236,7 @@ class ReadingConnection(ServerConnection):
 
 
 class Listening(ServerConnection):
-    """Hears what writers ring, and holds the project's seat: the server gives it to one session at a time."""
+    """Hears what writers ring, and holds a seat: many sessions may, or one that needs to be alone."""
 
     def _connect(self) -> psycopg.Connection[ServerRow]:
         raw = super()._connect()
@@ -244,9 +244,10 @@ class Listening(ServerConnection):
         raw.execute(SQL("LISTEN {}").format(Identifier(str(named["channel"] if named else ""))))
         return raw
 
-    def take_seat(self) -> bool:
-        """Whether this session is now the one that runs the project."""
-        row = self.execute(f"SELECT pg_try_advisory_lock({SEAT}) AS taken").fetchone()
+    def take_seat(self, *, alone: bool) -> bool:
+        """Whether this session has a seat now: one of many for an autopilot, or the only one there is."""
+        lock = "pg_try_advisory_lock" if alone else "pg_try_advisory_lock_shared"
+        row = self.execute(f"SELECT {lock}({SEAT}) AS taken").fetchone()
         return row is not None and bool(row["taken"])
 
     def fileno(self) -> int:

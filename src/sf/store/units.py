@@ -90,6 +90,7 @@ def insert(
     parent_ready: bool = True,
     lane_open: bool = True,
     run_allowance: int = 100,
+    station: str | None = None,
     blocked_by: Iterable[str] = (),
 ) -> None:
     """Add a unit. `blocked_by` are units that must be terminal first; those that are do not count."""
@@ -114,36 +115,69 @@ def insert(
         open_blockers=sum(not get(tx, name).terminal for name in upstream),
         parent_ready=int(parent_ready),
         lane_open=int(lane_open),
+        station=station,
         now=now,
     )
     for name in upstream:
         tx.run(_Q["add_blocker"], unit=unit_id, upstream=name)
 
 
-def ready(tx: Tx, room: dict[Phase, int], *, begun_only: bool = False) -> list[Unit]:
-    """Units that could run now: for each phase at most as many as it has room for."""
+def ready(tx: Tx, room: dict[Phase, int], *, station: str = "", begun_only: bool = False) -> list[Unit]:
+    """Units that could run now at a station: for each phase at most as many as it has room for."""
     most = {phase.value: max(0, room.get(phase, 0)) for phase in _DISPATCHED}
-    rows = tx.all(_READY_BEGUN if begun_only else _READY, **most) if any(most.values()) else []
+    rows = (
+        tx.all(_READY_BEGUN if begun_only else _READY, station=station, **most) if any(most.values()) else []
+    )
     return [_unit(row) for row in rows]
 
 
-def next_due(tx: Tx) -> Instant | None:
+def next_due(tx: Tx, station: str = "") -> Instant | None:
     """When the next waiting unit is due."""
-    row = tx.one(_Q["next_due"])
+    row = tx.one(_Q["next_due"], station=station)
     return Instant(row["due_at"]) if row and row["due_at"] is not None else None
 
 
-def wake_due(tx: Tx, now: Instant) -> int:
+def wake_due(tx: Tx, now: Instant, station: str = "") -> int:
     """Make units whose time has come ready."""
-    return tx.run(_Q["wake_due"], now=now)
+    return tx.run(_Q["wake_due"], now=now, station=station)
 
 
-def claim(tx: Tx, unit: Unit, *, holder: str, host: str, until: Instant, now: Instant) -> bool:
-    """Take the unit in one conditional update. False when someone else was first."""
-    return (
-        tx.run(_Q["claim"], id=unit.id, attempt=unit.attempt, holder=holder, host=host, until=until, now=now)
-        == 1
+def claim(
+    tx: Tx, unit: Unit, *, holder: str, host: str, until: Instant, now: Instant, station: str = ""
+) -> bool:
+    """Take the unit in one conditional update, and bind it to the station. False when someone was first."""
+    taken = tx.run(
+        _Q["claim"],
+        id=unit.id,
+        attempt=unit.attempt,
+        holder=holder,
+        host=host,
+        until=until,
+        station=station,
+        now=now,
     )
+    return taken == 1
+
+
+def merging_elsewhere(tx: Tx, unit_id: str, station: str = "") -> bool:
+    """Whether another unit is being merged: its row is the lock, for merges are made one at a time."""
+    row = tx.one(_Q["merging_elsewhere"], id=unit_id, station=station)
+    return row is not None and int(row["n"]) > 0
+
+
+def stations(tx: Tx) -> list[str]:
+    """The stations that have open units."""
+    return [row["station"] for row in tx.all(_Q["stations"])]
+
+
+def bind(tx: Tx, station: str) -> None:
+    """Bind every unit that has work somewhere, and no station yet, to one."""
+    tx.run(_Q["bind"], station=station)
+
+
+def unbind(tx: Tx) -> None:
+    """Forget the stations: the store becomes a file, which is in one place."""
+    tx.run(_Q["unbind"])
 
 
 def renew(tx: Tx, holder: str, until: Instant) -> int:
@@ -165,19 +199,19 @@ def leased(tx: Tx, lease: Lease) -> Unit:
     return unit
 
 
-def expired(tx: Tx, holder: str, now: Instant) -> list[Unit]:
+def expired(tx: Tx, holder: str, now: Instant, station: str = "") -> list[Unit]:
     """Running units of other holders whose claim has ended."""
-    return [_unit(row) for row in tx.all(_Q["expired"], holder=holder, now=now)]
+    return [_unit(row) for row in tx.all(_Q["expired"], holder=holder, now=now, station=station)]
 
 
-def running(tx: Tx) -> list[Unit]:
+def running(tx: Tx, station: str = "") -> list[Unit]:
     """Every unit whose row says running."""
-    return [_unit(row) for row in tx.all(_Q["running"])]
+    return [_unit(row) for row in tx.all(_Q["running"], station=station)]
 
 
-def canceled_with_claim(tx: Tx) -> list[Unit]:
+def canceled_with_claim(tx: Tx, station: str = "") -> list[Unit]:
     """Units that were canceled while a run held them."""
-    return [_unit(row) for row in tx.all(_Q["canceled_with_claim"])]
+    return [_unit(row) for row in tx.all(_Q["canceled_with_claim"], station=station)]
 
 
 def write_phase(tx: Tx, unit: Unit, to: Phase, reason: str, now: Instant) -> bool:
@@ -273,9 +307,9 @@ def archive(tx: Tx, unit_id: str, now: Instant) -> None:
     tx.run(_Q["archive"], id=unit_id, now=now)
 
 
-def to_wind_up(tx: Tx) -> list[Unit]:
+def to_wind_up(tx: Tx, station: str = "") -> list[Unit]:
     """Terminal units whose worktree, hooks and artifacts are still to be seen to."""
-    return [_unit(row) for row in tx.all(_Q["to_wind_up"])]
+    return [_unit(row) for row in tx.all(_Q["to_wind_up"], station=station)]
 
 
 def wound_up(tx: Tx, unit_id: str, now: Instant) -> None:
@@ -348,15 +382,15 @@ def transitions(tx: Tx, unit_id: str) -> list[Row]:
     return list(tx.all(_Q["transitions"], id=unit_id))
 
 
-def open_count(tx: Tx) -> int:
+def open_count(tx: Tx, station: str = "") -> int:
     """How many units are not terminal."""
-    row = tx.one(_Q["open_count"])
+    row = tx.one(_Q["open_count"], station=station)
     return int(row["n"]) if row else 0
 
 
-def held(tx: Tx) -> list[Unit]:
+def held(tx: Tx, station: str = "") -> list[Unit]:
     """Parked units."""
-    return [_unit(row) for row in tx.all(_Q["held"])]
+    return [_unit(row) for row in tx.all(_Q["held"], station=station)]
 
 
 def listed(tx: Tx, *, archived: bool = False, most: int = 1000) -> list[Unit]:

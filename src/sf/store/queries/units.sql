@@ -4,16 +4,17 @@ SELECT * FROM units WHERE id = :id
 -- name: insert
 INSERT INTO units (id, session_id, parent_id, type, workflow, workflow_hash, phase, phase_status, phase_rank,
   run_allowance, plan_version, made_under, priority, title, description, metadata, plan, open_blockers,
-  parent_ready, lane_open, created_at, updated_at)
+  parent_ready, lane_open, station, created_at, updated_at)
 VALUES (:id, :session_id, :parent_id, :type, :workflow, :workflow_hash, :phase, 'pending', :phase_rank,
   :run_allowance, 1, :made_under, :priority, :title, :description, :metadata, :plan, :open_blockers,
-  :parent_ready, :lane_open, :now, :now)
+  :parent_ready, :lane_open, :station, :now, :now)
 
 -- name: ready
 SELECT * FROM units
 WHERE phase_status IN ('pending','interrupted','failed') AND phase <> 'complete'
   AND archived_at IS NULL AND hold_kind IS NULL AND open_blockers = 0 AND open_children = 0
   AND parent_ready = 1 AND lane_open = 1 AND due_at IS NULL AND phase_rank = :rank
+  AND (:station = '' OR COALESCE(station, :station) = :station)
 ORDER BY COALESCE(priority, 1000000), created_at, id
 LIMIT :most
 
@@ -22,21 +23,22 @@ SELECT * FROM units
 WHERE phase_status IN ('pending','interrupted','failed') AND phase <> 'complete'
   AND archived_at IS NULL AND hold_kind IS NULL AND open_blockers = 0 AND open_children = 0
   AND parent_ready = 1 AND lane_open = 1 AND due_at IS NULL AND phase_rank = :rank AND attempt > 0
+  AND (:station = '' OR COALESCE(station, :station) = :station)
 ORDER BY COALESCE(priority, 1000000), created_at, id
 LIMIT :most
 
 -- name: wake_due
-UPDATE units SET due_at = NULL, updated_at = :now WHERE due_at IS NOT NULL AND due_at <= :now
+UPDATE units SET due_at = NULL, updated_at = :now WHERE due_at IS NOT NULL AND due_at <= :now AND (:station = '' OR COALESCE(station, :station) = :station)
 
 -- name: next_due
-SELECT MIN(due_at) AS due_at FROM units WHERE due_at IS NOT NULL
+SELECT MIN(due_at) AS due_at FROM units WHERE due_at IS NOT NULL AND (:station = '' OR COALESCE(station, :station) = :station)
 
 -- name: claim
 UPDATE units
 SET claim_holder = :holder, claim_until = :until, phase_status = 'running', attempt = attempt + 1,
-    due_at = NULL, worker_host = :host, updated_at = :now
+    due_at = NULL, worker_host = :host, station = COALESCE(station, NULLIF(:station, '')), updated_at = :now
 WHERE id = :id AND attempt = :attempt AND phase_status IN ('pending','interrupted','failed')
-  AND (claim_holder IS NULL OR claim_until < :now)
+  AND (claim_holder IS NULL OR claim_until < :now) AND (:station = '' OR COALESCE(station, :station) = :station)
 
 -- name: renew
 UPDATE units SET claim_until = :until WHERE claim_holder = :holder AND phase_status = 'running'
@@ -45,13 +47,14 @@ UPDATE units SET claim_until = :until WHERE claim_holder = :holder AND phase_sta
 SELECT 1 AS held FROM units WHERE id = :id AND attempt = :attempt AND claim_holder = :holder
 
 -- name: expired
-SELECT * FROM units WHERE phase_status = 'running' AND claim_until < :now AND claim_holder <> :holder
+SELECT * FROM units
+WHERE phase_status = 'running' AND claim_until < :now AND claim_holder <> :holder AND (:station = '' OR COALESCE(station, :station) = :station)
 
 -- name: running
-SELECT * FROM units WHERE phase_status = 'running'
+SELECT * FROM units WHERE phase_status = 'running' AND (:station = '' OR COALESCE(station, :station) = :station)
 
 -- name: canceled_with_claim
-SELECT * FROM units WHERE phase_status = 'canceled' AND claim_holder IS NOT NULL
+SELECT * FROM units WHERE phase_status = 'canceled' AND claim_holder IS NOT NULL AND (:station = '' OR COALESCE(station, :station) = :station)
 
 -- name: set_phase
 UPDATE units SET phase = :phase, phase_rank = :rank, updated_at = :now WHERE id = :id AND phase = :origin
@@ -86,6 +89,18 @@ UPDATE units SET workspace = :workspace, branch = COALESCE(:branch, branch),
 -- name: set_base
 UPDATE units SET base_commit = :base, updated_at = :now WHERE id = :id
 
+-- name: stations
+SELECT DISTINCT station FROM units WHERE station IS NOT NULL AND archived_at IS NULL ORDER BY station
+
+-- name: bind
+UPDATE units SET station = :station WHERE station IS NULL AND base_commit IS NOT NULL
+
+-- name: unbind
+UPDATE units SET station = NULL
+
+-- name: merging_elsewhere
+SELECT COUNT(*) AS n FROM units WHERE phase_status = 'running' AND phase = 'merge' AND id <> :id AND (:station = '' OR COALESCE(station, :station) = :station)
+
 -- name: set_merging
 UPDATE units SET merge_parent = :parent, merge_marks = :marks, updated_at = :now WHERE id = :id
 
@@ -95,6 +110,7 @@ UPDATE units SET archived_at = :now, updated_at = :now WHERE id = :id
 -- name: to_wind_up
 SELECT * FROM units
 WHERE archived_at IS NOT NULL AND wound_up_at IS NULL AND claim_holder IS NULL
+  AND (:station = '' OR COALESCE(station, :station) = :station)
 ORDER BY archived_at, id DESC
 
 -- name: wound_up
@@ -154,9 +170,10 @@ SELECT from_phase, to_phase, reason, transitioned_at FROM phase_transitions WHER
 
 -- name: open_count
 SELECT COUNT(*) AS n FROM units WHERE phase <> 'complete' AND phase_status <> 'canceled' AND archived_at IS NULL
+  AND (:station = '' OR COALESCE(station, :station) = :station)
 
 -- name: held
-SELECT * FROM units WHERE hold_kind IS NOT NULL AND archived_at IS NULL ORDER BY updated_at
+SELECT * FROM units WHERE hold_kind IS NOT NULL AND archived_at IS NULL AND (:station = '' OR COALESCE(station, :station) = :station) ORDER BY updated_at
 
 -- name: listed
 SELECT * FROM units WHERE archived_at IS NULL OR :all = 1 ORDER BY created_at, id LIMIT :most

@@ -1,0 +1,115 @@
+"""The runs under way: each is carried out, settled once, and told to stop at most once."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Callable
+from typing import Literal
+
+from sf.domain import outcomes as o
+from sf.domain.runs import Lease
+from sf.domain.units import Unit
+from sf.errors import LeaseLost, SfError
+from sf.harness import settle
+from sf.harness.attempt import Finished
+from sf.harness.desk import Desk
+from sf.scheduler.conduct import Conduct
+from sf.scheduler.purse import Purse
+
+
+class Roster:
+    """Runs by their id. `fail` is told what ends the session, `wake` that a run has ended."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        conduct: Conduct,
+        purse: Purse,
+        fail: Callable[[str], None],
+        wake: Callable[[], None],
+    ) -> None:
+        self._desk = desk
+        self._conduct = conduct
+        self._purse = purse
+        self._fail = fail
+        self._wake = wake
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._units: dict[str, Unit] = {}
+        self._settling: set[str] = set()
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._tasks)
+
+    @property
+    def units(self) -> list[Unit]:
+        """The units that have a run now, as they were claimed."""
+        return list(self._units.values())
+
+    def start(self, unit: Unit, lease: Lease) -> None:
+        """Begin the run of a unit that was claimed."""
+        self._units[lease.run_id] = unit
+        task = asyncio.create_task(self._run(unit, lease), name=f"run {lease.run_id}")
+        self._tasks[lease.run_id] = task
+
+    def stop(self, how: Literal["pause", "shutdown"]) -> None:
+        """Interrupt every run."""
+        for run_id, task in self._tasks.items():
+            # A run is told once, and never while its end is being written.
+            if run_id not in self._desk.stops and run_id not in self._settling:
+                self._desk.stops[run_id] = how
+                task.cancel()
+
+    def cancel(self, unit_ids: list[str]) -> None:
+        """Call the runs of some units off at once."""
+        for run_id, unit in self._units.items():
+            if unit.id in unit_ids and run_id not in self._settling:
+                self._desk.stops[run_id] = "cancel"
+                self._tasks[run_id].cancel()
+
+    async def end(self) -> None:
+        """Interrupt what runs and wait for it: nothing may be left that would write after the end."""
+        self.stop("shutdown")
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    async def _run(self, unit: Unit, lease: Lease) -> None:
+        try:
+            finished = await self._conduct(unit, lease)
+            self._settling.add(lease.run_id)
+            await self._settle(lease, finished)
+            await self._follow(unit, finished.outcome)
+        except LeaseLost as error:
+            self._desk.log.warning("run discarded", unit_id=unit.id, unit_type=unit.type, error=error.line())
+        except SfError as error:
+            self._fail(f"{unit.id} could not be settled: {error.line()}")
+        except Exception as error:  # the boundary of a settlement: the run is ended as a fault of sf's own
+            await self._settle_fault(unit, lease, error)
+        finally:
+            self._tasks.pop(lease.run_id, None)
+            self._units.pop(lease.run_id, None)
+            self._settling.discard(lease.run_id)
+            self._desk.stops.pop(lease.run_id, None)
+            self._wake()
+
+    async def _follow(self, unit: Unit, outcome: o.AnyOutcome) -> None:
+        """What an outcome means for the whole session."""
+        if isinstance(outcome, o.Unconfigured):
+            self._fail(f"{outcome.message} [{outcome.code}]")
+        if isinstance(outcome, o.Overspent) and outcome.scope == "session":
+            await self._purse.ask(unit, outcome)
+
+    async def _settle(self, lease: Lease, finished: Finished) -> None:
+        rules, now = self._desk.rules, self._desk.clock.now()
+        await self._desk.database.write(
+            lambda tx: settle.settle(tx, lease, finished.outcome, finished.ending, rules, now)
+        )
+
+    async def _settle_fault(self, unit: Unit, lease: Lease, error: Exception) -> None:
+        trace = "".join(traceback.format_exception(error))
+        self._desk.log.error("settlement failed", unit_id=unit.id, unit_type=unit.type, error=trace)
+        failed = o.Failed("internal", f"its outcome could not be recorded: {type(error).__name__}: {error}")
+        try:
+            await self._settle(lease, Finished(failed, settle.Ending()))
+        except Exception as again:  # nothing more can be written for this unit
+            self._fail(f"{unit.id} could not be settled: {type(again).__name__}: {again}")
