@@ -70,7 +70,7 @@ class Ground:
         stage.workflow("short", WORKFLOW)
         stage.gate("check", GATE)
         writes = [write(name, content) for name, content in EXPECTED.items()]
-        stage.script(scene("execute", *writes, say()), *PASSING)
+        stage.script(scene("execute", *writes, say()), *PASSING, price={"input": 3.0, "output": 15.0})
         planning.plan(stage.project, "make it", workflow="short", adhoc=True)
         self._template = folder / "template"
         _copy(self.place, self._template)

@@ -11,6 +11,9 @@ from pathlib import Path
 
 from tests.chaos.ground import EXPECTED, UNIT, Ground
 
+_MISCOUNTED = """SELECT COUNT(*) FROM spend_accounts a WHERE scope = 'unit' AND spent_micro_usd <>
+  (SELECT COALESCE(SUM(cost_micro_usd), 0) FROM spend WHERE unit_id = a.key)"""
+
 
 def broken(ground: Ground, *, torn: int = 0) -> list[str]:
     """Every invariant that does not hold, in words; empty when nothing was lost or done twice.
@@ -87,6 +90,10 @@ def _examined(connection: sqlite3.Connection) -> Iterator[str]:
         ("SELECT COUNT(*) FROM runs WHERE ended_at IS NULL", 0),
         ("SELECT COUNT(*) FROM units WHERE claim_holder IS NOT NULL", 0),
         ("SELECT COUNT(*) FROM intents WHERE applied_at IS NULL", 0),
+        ("SELECT COUNT(*) FROM attention WHERE closed_at IS NULL", 0),
+        ("SELECT COUNT(*) FROM spend WHERE settled_at IS NULL", 0),
+        ("SELECT COUNT(*) FROM spend_accounts WHERE reserved_micro_usd <> 0", 0),
+        (_MISCOUNTED, 0),
     ):
         if one(query) != most:
             yield f"{query} is {one(query)}, not {most}"

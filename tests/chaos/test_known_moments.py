@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.chaos.ground import Blow, Ground
+from tests.chaos.ground import UNIT, Blow, Ground
+from tests.chaos.invariants import git
 from tests.chaos.sweep import strike
 
 MOMENTS = (
@@ -24,3 +25,19 @@ def test_a_kill_at_a_known_moment_does_no_harm(tracer: None, ground: Ground, mom
     report, problems = strike(ground, moment, 1)
     assert report.acted, "the moment did not come"
     assert not problems, "\n".join(problems)
+
+
+@pytest.mark.parametrize("call", ["write", "rename", "unlink"])
+def test_a_branch_that_is_not_checked_out_is_moved_once(tracer: None, ground: Ground, call: str) -> None:
+    git(ground.root, "switch", "-q", "-c", "elsewhere")
+    place = "tmp_pack_" if call == "unlink" else "refs/heads/main.lock"
+    ended, report = ground.traced(Blow("away", "kill-all", place=place, calls=(call,), program="git"), at=1)
+    assert report.acted and ended.code == 137
+    again = ground.sf("auto")
+    assert again.code == 0, again.stdout + again.stderr
+    subjects = git(ground.root, "log", "--first-parent", "--format=%s", "main").splitlines()
+    assert subjects == [f"Merge {UNIT}: make it", "first"]
+    assert git(ground.root, "status", "--porcelain") in ("", "?? .sf/")
+    assert git(ground.root, "log", "--format=%s", "elsewhere") == "first"
+    left = [*(ground.root / ".git").rglob("*.lock"), *(ground.root / ".git").rglob("*.keep")]
+    assert not left
