@@ -17,11 +17,11 @@ FAULTS = (
     Blow("EMFILE once", "fail", error="EMFILE", kind="descriptors"),
 )
 POINTS = {
-    "ENOSPC once": 4,
-    "ENOSPC from then on": 3,
-    "EIO once": 3,
-    "EROFS from then on": 3,
-    "EMFILE once": 3,
+    "ENOSPC once": 2,
+    "ENOSPC from then on": 2,
+    "EIO once": 2,
+    "EROFS from then on": 2,
+    "EMFILE once": 2,
 }
 
 

@@ -14,7 +14,7 @@ from tests.chaos.invariants import broken
 from tests.chaos.sweep import FULL
 
 _KIB = 1024
-ROOM = [step * 16 * _KIB for step in range(64)] if FULL else [step * _KIB for step in (0, 64, 160, 400)]
+ROOM = [step * 16 * _KIB for step in range(64)] if FULL else [step * _KIB for step in (0, 160, 400)]
 
 
 @pytest.fixture(scope="module")
