@@ -17,7 +17,7 @@ from sf.domain.limits import Limits
 from sf.store import units
 from tests.chaos.invariants import git
 from tests.chaos.sweep import FULL, SEED
-from tests.support.stage import PASSING, Stage, plan_scene, say, scene, task, write
+from tests.support.stage import PASSING, Stage, plan_scene, run_sf, say, scene, task, write
 
 SEEDS = [SEED + number for number in range(10 if FULL else 1)]
 KILLS = 8 if FULL else 5
@@ -61,6 +61,34 @@ def test_a_bounded_series_of_kills_ends_with_the_same_merged_result(tmp_path: Pa
     assert not git(stage.root, "fsck", "--strict", "--no-dangling")
     assert list(stage.project.worktrees.iterdir()) == []
     _nothing_twice(stage, seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_demo_ends_the_same_however_often_it_is_killed(tmp_path: Path, seed: int) -> None:
+    root, home = tmp_path / "demo", tmp_path / "home" / ".sf"
+    chance = random.Random(seed)
+    print(f"seed {seed}")
+    first = subprocess.Popen(
+        [sys.executable, "-m", "sf", "demo", "--folder", str(root)],
+        env={**os.environ, "SF_HOME": str(home), "HOME": str(home.parent)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    time.sleep(2.5)
+    _kill(first)
+    for _ in range(KILLS):
+        live = _start(root, home)
+        time.sleep(0.5 + chance.random() * 2)
+        _kill(live)
+    ended = run_sf(root, home, "auto", timeout=120)
+    assert ended.returncode == 0, (seed, ended.stdout, ended.stderr)
+    tests = ["-m", "unittest", "discover", "-s", "tests", "-t", "."]
+    passed = subprocess.run([sys.executable, *tests], cwd=root, capture_output=True, text=True, check=False)
+    assert "Ran 14 tests" in passed.stderr and "OK" in passed.stderr, (seed, passed.stderr)
+    subjects = git(root, "log", "--first-parent", "--format=%s").splitlines()
+    assert len(subjects) == len(set(subjects)) == 4, (seed, subjects)
+    assert git(root, "status", "--porcelain", "-uno") == ""
 
 
 def _script(stage: Stage) -> None:

@@ -131,7 +131,8 @@ class Stage:
         return self.git("rev-parse", "HEAD")
 
     def gate(self, name: str, script: str) -> None:
-        """Write a gate script."""
+        """Write a gate script, anew: one that is running cannot be written to."""
+        (self.root / f".sf/gates/{name}.sh").unlink(missing_ok=True)
         path = self.file(f".sf/gates/{name}.sh", script)
         path.chmod(0o755)
 

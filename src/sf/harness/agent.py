@@ -19,7 +19,7 @@ from sf.domain.decide import Counter
 from sf.domain.dialogue import Reply, ToolCall
 from sf.domain.excerpt import head_and_tail, one_line
 from sf.domain.phases import WRITING
-from sf.domain.runs import AttemptState, Lease
+from sf.domain.runs import AttemptState, Lease, RunOutcome
 from sf.domain.units import Status, Unit
 from sf.errors import ModelUnavailable
 from sf.harness import artifacts
@@ -93,8 +93,7 @@ class Agent:
         prompt = desk.prompts.phase(template, {**self._variables(), **variables})
         chosen = route(desk.config, unit.phase, tier)
         await self._state(AttemptState.LAUNCHING_AGENT, model=chosen.model)
-        visit = sum(run.phase == unit.phase for run in runs.of_unit(desk.database.read, unit.id))
-        conversation = desk.catalog.start(chosen.model, Cue(template, unit.title, visit))
+        conversation = desk.catalog.start(chosen.model, Cue(template, unit.title, self._visit()))
         await self._state(AttemptState.INITIALIZING_SESSION)
         dialogue = Dialogue(
             conversation=conversation,
@@ -308,6 +307,12 @@ class Agent:
             input_required=harness.turn_input_required,
             backoff=min(1.0, harness.retry_backoff),
         )
+
+    def _visit(self) -> int:
+        """Which time the unit is in this phase: a run that was interrupted is made again, not counted."""
+        found = runs.of_unit(self.desk.database.read, self.unit.id)
+        ended = [run for run in found if run.phase is self.unit.phase and run.id != self.lease.run_id]
+        return 1 + sum(run.outcome is not RunOutcome.INTERRUPTED for run in ended)
 
     def _progress(self) -> Progress | None:
         """Only where the product is a changed tree."""
