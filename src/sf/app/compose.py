@@ -18,6 +18,7 @@ from sf.domain import events
 from sf.domain.clock import SystemClock
 from sf.errors import DetachedHead, EmptyRepository, InvalidConfig, SandboxUnavailable, SfError
 from sf.harness.desk import Desk
+from sf.harness.herald import Herald
 from sf.harness.hooks import HookRunner
 from sf.harness.prompts import Prompts
 from sf.harness.workshop import Workshop
@@ -76,6 +77,8 @@ async def autopilot(
                 restore = _stop_on_signals(loop)
                 signposts = Signposts(project)
                 desk.bus.subscribe(signposts)
+                herald = Herald(desk)
+                desk.bus.subscribe(herald)
                 signposts.started(held.holder.name)
                 try:
                     result = await loop.run()
@@ -84,6 +87,7 @@ async def autopilot(
                     return result
                 finally:
                     restore()
+                    await herald.aclose()
 
 
 @contextlib.asynccontextmanager

@@ -15,7 +15,10 @@ from sf.errors import InvalidConfig, UnsafeConfig
 from sf.store import place
 
 _MODEL = re.compile(r"[a-z0-9_-]+:\S+")
-_HOOK_TYPES = ("before_run", "after_run", "after_create", "before_remove", "pre_dispatch", "post_unit")
+_HOOK_TYPES = (
+    *("before_run", "after_run", "after_create", "before_remove"),
+    *("pre_dispatch", "pre_tool_use", "post_unit", "on_event"),
+)
 _LOOSER = {"off": 0, "workspace": 1, "workspace-no-network": 2, "read-only": 3}
 
 

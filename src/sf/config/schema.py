@@ -17,6 +17,15 @@ Positive = Annotated[int, Meta(ge=1)]
 Count = Annotated[int, Meta(ge=0)]
 Money = Annotated[float, Meta(ge=0)]
 Tier = Literal["fast", "standard", "reasoning"]
+HookEvent = Literal[
+    "phase_change",
+    "worktree_create",
+    "worktree_delete",
+    "merge_ready",
+    "merge_conflict",
+    "gate_blocked",
+    "held",
+]
 SandboxProfile = Literal["off", "workspace", "workspace-no-network", "read-only"]
 
 
@@ -55,6 +64,8 @@ class Hooks(Section, frozen=True):
     """[harness.hooks]: commands of the operator's, run outside the sandbox."""
 
     pre_dispatch: tuple[str, ...] = ()
+    pre_tool_use: tuple[str, ...] = ()
+    on_event: dict[HookEvent, tuple[str, ...]] = {}
     post_unit: tuple[str, ...] = ()
     after_create: str = ""
     before_run: str = ""

@@ -278,7 +278,23 @@ class Agent:
             forbidden_areas=own.forbidden,
             sandboxed=desk.sandbox is not None,
         )
-        return Caller(toolbox, site, circumstances, harness.tool_timeout, self._watch)
+        ask = self._ask_hooks if harness.hooks.pre_tool_use else None
+        return Caller(toolbox, site, circumstances, harness.tool_timeout, self._watch, ask)
+
+    async def _ask_hooks(self, call: ToolCall) -> str:
+        """Why the operator's hooks refuse a call; they run in the project, never where the agent has been."""
+        desk, unit = self.desk, self.unit
+        payload = {
+            "tool": call.name,
+            "arguments": call.arguments,
+            "unit": _issue(unit),
+            "phase": unit.phase.value,
+            "run_id": self.lease.run_id,
+        }
+        variables = {"SF_UNIT_ID": unit.id, "SF_PHASE": unit.phase.value, MARK: self.lease.run_id}
+        return await desk.hooks.refusal(
+            payload, cwd=desk.project.root, trace_id=self._trace_id, variables=variables
+        )
 
     def area_sets(self) -> list[Areas]:
         """The areas that bind this unit: its own plan's, or those of each task that its present plan kept.

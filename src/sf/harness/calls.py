@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -20,12 +20,23 @@ Watch = Callable[[ToolCall, Answer, Decision | None, int], None]
 """Told of every call: what was asked, answered and decided, and when it began."""
 
 
+Ask = Callable[[ToolCall], Awaitable[str]]
+"""Why the operator's hooks refuse a call; nothing when they let it pass."""
+
+
 class Caller:
     """Runs the calls of one agent, one at a time."""
 
     def __init__(
-        self, toolbox: Toolbox, site: Site, circumstances: Circumstances, timeout: float, watch: Watch
+        self,
+        toolbox: Toolbox,
+        site: Site,
+        circumstances: Circumstances,
+        timeout: float,
+        watch: Watch,
+        ask: Ask | None = None,
     ) -> None:
+        self._ask = ask
         self.toolbox = toolbox
         self._site = site
         self._circumstances = circumstances
@@ -61,6 +72,9 @@ class Caller:
         decision = mediator.decide(action, self._circumstances)
         if decision.verdict != "allow":
             return self._refused(f"refused ({decision.step}): {decision.reason}"), decision
+        refusal = await self._ask(call) if self._ask else ""
+        if refusal:
+            return self._refused(f"refused (hook): {refusal}"), Decision("block", "hook", refusal, 0.0)
         return await self._run(tool, arguments), decision
 
     async def _run(self, tool: Tool[Any], arguments: Any) -> Answer:

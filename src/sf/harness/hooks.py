@@ -17,7 +17,18 @@ from sf.observe.log import Log
 from sf.observe.trace import Tracer
 from sf.policy import process
 
-HookType = Literal["before_run", "after_run", "after_create", "before_remove", "pre_dispatch", "post_unit"]
+HookType = Literal[
+    "before_run",
+    "after_run",
+    "after_create",
+    "before_remove",
+    "pre_dispatch",
+    "pre_tool_use",
+    "post_unit",
+    "on_event",
+]
+HALT = 2
+"""The exit code by which a pre_tool_use hook ends the whole run; any other but 0 refuses the call."""
 
 DEFAULT_TIMEOUTS: dict[str, float] = {
     "before_run": 120.0,
@@ -25,6 +36,8 @@ DEFAULT_TIMEOUTS: dict[str, float] = {
     "after_create": 120.0,
     "before_remove": 30.0,
     "pre_dispatch": 15.0,
+    "pre_tool_use": 15.0,
+    "on_event": 30.0,
     "post_unit": 60.0,
 }
 
@@ -57,9 +70,43 @@ class HookRunner:
     ) -> None:
         """Run every hook of a kind in order. Raises HookFailed or HookTimeout at the first that fails."""
         for command in self.commands(kind):
-            await self._one(kind, command, payload, cwd, trace_id, variables)
+            await self.one(kind, command, payload, cwd=cwd, trace_id=trace_id, variables=variables)
 
-    async def _one(
+    async def one(
+        self,
+        kind: HookType,
+        command: str,
+        payload: dict[str, Any],
+        *,
+        cwd: Path,
+        trace_id: str,
+        variables: Mapping[str, str],
+    ) -> None:
+        """Run one command as a hook. Raises HookFailed or HookTimeout."""
+        done, output = await self._call(kind, command, payload, cwd, trace_id, variables)
+        if done.timed_out:
+            raise HookTimeout(
+                f"{kind} hook {command!r} took longer than {self.timeout(kind):g} s and was killed"
+            )
+        if done.exit_code != 0:
+            raise HookFailed(f"{kind} hook {command!r} exited with {done.exit_code}: {output[:300]}")
+
+    async def refusal(
+        self, payload: dict[str, Any], *, cwd: Path, trace_id: str, variables: Mapping[str, str]
+    ) -> str:
+        """Why a tool call may not be made, by the pre_tool_use hooks; nothing when all of them let it pass.
+
+        A hook that hangs refuses. Raises HookFailed when one halts the run.
+        """
+        for command in self.commands("pre_tool_use"):
+            done, output = await self._call("pre_tool_use", command, payload, cwd, trace_id, variables)
+            if done.exit_code == HALT:
+                raise HookFailed(f"pre_tool_use hook {command!r} halted the run: {output[:300]}")
+            if done.exit_code != 0:
+                return output or f"refused by {command!r}"
+        return ""
+
+    async def _call(
         self,
         kind: HookType,
         command: str,
@@ -67,7 +114,7 @@ class HookRunner:
         cwd: Path,
         trace_id: str,
         variables: Mapping[str, str],
-    ) -> None:
+    ) -> tuple[process.Completed, str]:
         allowed = self.timeout(kind)
         started_at = time.time_ns() // 1_000_000
         try:
@@ -100,10 +147,7 @@ class HookRunner:
             unit_type=variables.get("SF_UNIT_TYPE"),
             output=output or None,
         )
-        if done.timed_out:
-            raise HookTimeout(f"{kind} hook {command!r} took longer than {allowed:g} s and was killed")
-        if done.exit_code != 0:
-            raise HookFailed(f"{kind} hook {command!r} exited with {done.exit_code}: {output[:300]}")
+        return done, output
 
     def timeout(self, kind: HookType) -> float:
         """How long a hook may take."""
