@@ -126,7 +126,8 @@ def test_a_hook_can_halt_a_run_and_one_that_hangs_refuses(stage: Stage) -> None:
     stage.hook("hang", "#!/bin/sh\nsleep 30\n")
     stage.configure(
         CONFIG.replace("[harness]", "[harness]\nmax_attempts = 1", 1)
-        + '[harness.hooks]\npre_tool_use = ["./.sf/hooks/hang.sh"]\n[harness.hooks.timeouts]\npre_tool_use = "200ms"\n'
+        + '[harness.hooks]\npre_tool_use = ["./.sf/hooks/hang.sh"]\n'
+        + 'timeouts.pre_tool_use = "200ms"\n'
     )
     stage.script(
         plan_scene(ONE),

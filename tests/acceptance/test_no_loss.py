@@ -224,12 +224,13 @@ def test_a_fix_that_was_written_before_its_run_failed_counts(stage: Stage) -> No
 
 def test_a_hook_that_prepares_worktrees_meets_the_agents_work_only_in_the_sandbox(stage: Stage) -> None:
     mark = stage.root.parent / "mark"
-    stage.file("setup.sh", "true\n")
+    stage.file("setup.sh", "sh ./parts.sh\n")
+    stage.file("parts.sh", "true\n")
     stage.commit("setup")
     stage.configure(CONFIG + '[harness.hooks]\nafter_create = "sh ./setup.sh"\n')
     stage.script(
         plan_scene(ONE),
-        scene("execute", write("setup.sh", f"echo $TEST_SECRET > {mark}; true\n"), say()),
+        scene("execute", write("parts.sh", f"echo $TEST_SECRET > {mark}; true\n"), say()),
         *PASSING,
     )
     stage.plan()

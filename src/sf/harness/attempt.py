@@ -14,7 +14,7 @@ import msgspec
 from sf.domain import events
 from sf.domain import outcomes as o
 from sf.domain.excerpt import one_line
-from sf.domain.phases import WRITING
+from sf.domain.phases import WRITING, Phase
 from sf.domain.runs import AttemptState, Lease
 from sf.domain.units import Unit
 from sf.errors import (
@@ -39,6 +39,10 @@ from sf.harness.workshop import Place
 from sf.policy import orphans
 
 Job = Callable[[Agent], Awaitable[o.AnyOutcome]]
+
+
+_JUDGING = frozenset({Phase.VERIFY, Phase.REVIEW, Phase.MERGE})
+"""Phases that judge what a run before them left in the worktree."""
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -69,8 +73,8 @@ async def attempt(desk: Desk, unit: Unit, lease: Lease, job: Job) -> Finished:
         desk.log.error("run failed", unit_id=unit.id, unit_type=unit.type, error=traceback.format_exc())
         outcome = o.Failed("internal", f"{type(error).__name__}: {error}")
     await _end_orphans(desk, unit, lease)
-    tree = await _snapshot(desk, unit, lease, progress.place)
     await _after_run(desk, unit, lease, progress)
+    tree = await _snapshot(desk, unit, lease, progress.place)
     if progress.agent is not None:
         progress.agent.close()
     _remember(desk, unit, outcome)
@@ -108,6 +112,12 @@ async def _carry_out(desk: Desk, unit: Unit, lease: Lease, job: Job, progress: _
     if place.created:
         desk.announce(events.WORKTREE_CREATE, unit.id, folder=str(place.folder))
         await run_hook(desk, "after_create", unit, lease, place.folder)
+    if unit.phase in _JUDGING:
+        undone = await desk.workshop.settle_tree(place, unit)
+        if undone:
+            desk.log.warning(
+                "not as its last run left it, undone", unit_id=unit.id, unit_type=unit.type, tree=undone
+            )
     work.ensure_plan_file(desk, unit)
     progress.hooks_ran = True
     await _run_in_place(desk, "before_run", unit, lease, place)

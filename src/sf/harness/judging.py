@@ -83,16 +83,18 @@ def _judge(agent: Agent, changes: Sequence[FileChange], *, by_areas: bool) -> li
     return [item for item in verdicts[0] if item.path in unlawful]
 
 
-def _scripts(desk: Desk) -> list[str]:
+def _scripts(desk: Desk) -> set[str]:
     """The gates and hooks that lie in the repository: what proves an agent's work is not the agent's."""
-    gates, hooks = desk.config.harness.gates, desk.config.harness.hooks
-    named = [*gates.post_task, *gates.post_slice, *gates.post_milestone]
+    gates, hooks, root = desk.config.harness.gates, desk.config.harness.hooks, desk.project.root
     single = (hooks.after_create, hooks.before_run, hooks.after_run, hooks.before_remove)
-    for command in (*hooks.pre_dispatch, *hooks.post_unit, *single):
-        named += shlex.split(command)[:1]
-    root = desk.project.root
-    paths = [script_path(root, name) for name in named if "/" in name]
-    return [str(path.relative_to(root)) for path in paths if path.is_relative_to(root)]
+    told = [command for commands in hooks.on_event.values() for command in commands]
+    named = [*gates.post_task, *gates.post_slice, *gates.post_milestone]
+    for command in (*hooks.pre_dispatch, *hooks.pre_tool_use, *hooks.post_unit, *single, *told):
+        # Any word: `sh tools/setup.sh` runs a file of the repository too.
+        named += [word for word in shlex.split(command) if (root / word).is_file()]
+    paths = [script_path(root, name) for name in named]
+    real = [path.resolve() for path in paths]
+    return {str(path.relative_to(root)) for path in (*paths, *real) if path.is_relative_to(root)}
 
 
 _BY_AREAS = ("outside", "forbidden")

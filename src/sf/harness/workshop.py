@@ -119,10 +119,37 @@ class Workshop:
 
     async def _bring_back(self, owner: Unit, worktree: Worktree) -> None:
         """The folder was gone: what its last run left, and no commit has, is put into the new one."""
-        run = runs.last_snapshot(self._database.read, owner.id)
-        snapshot = await self.owned.ref(f"refs/sf/runs/{run}") if run else None
-        if snapshot and await self.owned.parents(snapshot) == [await worktree.head()]:
-            await worktree.checkout_tree(snapshot)
+        left = await self._left_behind(owner, worktree)
+        if left is not None:
+            await worktree.checkout_tree(left)
+
+    async def _left_behind(self, owner: Unit, worktree: Worktree) -> str | None:
+        """The tree that the last writing run in this worktree left; None when that is not known."""
+        shared = owner.type == "slice" or self.mode(owner) == "milestone-per-worktree"
+        run = runs.last_writing(self._database.read, owner.id, below=shared)
+        if run is None:
+            return None
+        snapshot = await self.owned.ref(f"refs/sf/runs/{run.id}") if run.tree else None
+        tip = await worktree.head()
+        if snapshot and await self.owned.parents(snapshot) == [tip]:
+            return await self.owned.tree_of(snapshot)
+        # The branch has moved on since: what the run left was committed. Without a snapshot nobody knows.
+        return await self.owned.tree_of(tip) if run.tree else None
+
+    async def settle_tree(self, place: Place, unit: Unit) -> str:
+        """Make the folder what the last run left in it, before it is proven, reviewed or merged.
+
+        Whatever came in between, a cleaner, a process that lived on, a merge that a crash cut off, is undone.
+        A merge that is laid out is left alone: a person may be resolving it. What was undone, or nothing.
+        """
+        if place.merging is not None:
+            return ""
+        left = await self._left_behind(self.owner(unit), place.worktree)
+        found = await place.worktree.snapshot()
+        if left is None or left == found:
+            return ""
+        await place.worktree.checkout_tree(left)
+        return found
 
     async def _begin(self, owner: Unit, branch: str) -> tuple[Worktree, bool]:
         """A first worktree. What lies in its place is nobody's any more: it is parked, never taken over."""

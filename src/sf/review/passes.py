@@ -20,7 +20,7 @@ from sf.tools.toolbox import for_phase
 async def review(agent: Agent) -> o.AnyOutcome:
     """Review everything that the unit would merge."""
     tree = await agent.place.worktree.snapshot()
-    files = split(await agent.place.worktree.diff(agent.place.shown_from))
+    files = split(await agent.desk.workshop.owned.diff(agent.place.shown_from, tree))
     if not files:
         return o.ChangesWanted("There is nothing to review: the unit has changed no file.")
     summary = await _context(agent, files)

@@ -21,6 +21,8 @@ def take(
 ) -> Lease | None:
     """A lease on the unit, or None when it was taken, parked, or its worktree is in use."""
     if unit.attempt >= unit.run_allowance:
+        if units.get(tx, unit.id) != unit:
+            return None
         detail = f"{unit.attempt} runs were made for it; a person must allow more"
         lifecycle.hold(tx, unit, HoldKind.RUN_LIMIT, detail, rules, now)
         return None

@@ -239,6 +239,7 @@ def _force_dispatch(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant)
         raise WrongState(f"{owner} works in the worktree that {unit.id} needs", hint=f"sf why {owner}")
     waiting = [other.id for other in units.upstream(tx, unit.id) if not other.terminal]
     units.forget_blockers(tx, unit.id)
+    lifecycle.arrived(tx, unit.id, rules, now)
     return {"unit_id": unit.id, "overrides": waiting}
 
 

@@ -36,8 +36,7 @@ async def recover(desk: Desk) -> list[str]:
         for unit in found:
             interrupt(tx, unit, rules, now)
         for unit in units.canceled_with_claim(tx, desk.station):
-            units.release_claim(tx, unit.id)
-            lifecycle.closed(tx, unit, rules, now)
+            _call_off(tx, unit, rules, now)
 
     await desk.database.write(write)
     for unit in found:
@@ -67,6 +66,17 @@ async def _put_away_again(desk: Desk) -> None:
                 await closing.put_away(desk, unit)
             except OSError as error:
                 desk.log.warning("worktree kept", unit_id=unit.id, unit_type=unit.type, error=str(error))
+
+
+def _call_off(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:
+    """End the run of a unit that was called off while it ran, and whose worker is gone."""
+    run = runs.live_of_unit(tx, unit.id)
+    if run is None:
+        units.release_claim(tx, unit.id)
+        lifecycle.closed(tx, unit, rules, now)
+        return
+    lease = Lease(unit.id, run.id, unit.attempt, str(unit.claim_holder))
+    settle.settle(tx, lease, o.CalledOff("canceled_by_operator"), Ending(), rules, now)
 
 
 def interrupt(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:

@@ -149,10 +149,11 @@ def totals_of_unit(tx: Tx, unit_id: str) -> Row:
     return row
 
 
-def last_snapshot(tx: Tx, owner_id: str) -> str | None:
-    """The newest run that left a snapshot of the worktree of this unit, made for it or for one below it."""
-    row = tx.one(_Q["last_snapshot"], unit=owner_id, below=owner_id.split("/", 1)[1] + "/")
-    return row["id"] if row else None
+def last_writing(tx: Tx, owner_id: str, *, below: bool) -> Run | None:
+    """The newest run that wrote in the worktree of this unit; with `below`, also one of a unit below it."""
+    slug = owner_id.split("/", 1)[1] + "/" if below else "-"
+    row = tx.one(_Q["last_writing"], unit=owner_id, below=slug)
+    return _run(row) if row else None
 
 
 def last_tree(tx: Tx, unit_id: str) -> str | None:

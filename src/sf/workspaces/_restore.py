@@ -17,6 +17,8 @@ from sf.workspaces.git import Git
 _GITLINK = "160000"
 _LINK = "120000"
 _ABSENT = "000000"
+_LARGEST = 16 << 30
+"""Whatever was landed must be comparable again: a landing that cannot be ended holds the user's locks."""
 
 
 class _Content(msgspec.Struct, frozen=True):
@@ -65,7 +67,11 @@ async def _blob(git: Git, root: Path, facade: Path, change: FileChange, mode: st
         output = await git.run("cat-file", "blob", name, git_dir=facade)
         return _Content("link", output.stdout)
     output = await git.run(
-        *("cat-file", "--filters", f"--path={change.path}", name), git_dir=facade, work_tree=root
+        *("cat-file", "--filters", f"--path={change.path}", name),
+        git_dir=facade,
+        work_tree=root,
+        timeout=600.0,
+        most=_LARGEST,
     )
     return _Content("file", output.stdout)
 

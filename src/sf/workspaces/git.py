@@ -70,6 +70,8 @@ class Call(msgspec.Struct, frozen=True):
     index: Path | None = None
     identity: Identity = Identity()
     pass_fds: tuple[int, ...] = ()
+    most: int = _MAX_OUTPUT
+    """How many bytes it may write; more than that is a fault."""
 
     def name(self) -> str:
         """The command as a person would name it, cut to one short line."""
@@ -100,9 +102,10 @@ class Git:
         ok: Sequence[int] = (0,),
         identity: Identity | None = None,
         pass_fds: tuple[int, ...] = (),
+        most: int = _MAX_OUTPUT,
     ) -> Output:
         """Run one git command to its end; raise GitFailed when its exit code is not in `ok`."""
-        call = Call(args, git_dir, work_tree, index, identity or Identity(), pass_fds)
+        call = Call(args, git_dir, work_tree, index, identity or Identity(), pass_fds, most)
         process = await self.start(call)
         return await _finish(call, process, stdin, timeout, ok)
 
@@ -259,7 +262,7 @@ async def _drain(stream: asyncio.StreamReader | None, call: Call) -> bytes:
     size = 0
     while stream is not None and (chunk := await stream.read(_CHUNK)):
         size += len(chunk)
-        if size > _MAX_OUTPUT:
-            raise GitFailed(f"{call.name()} wrote more than {_MAX_OUTPUT >> 20} MiB and was killed")
+        if size > call.most:
+            raise GitFailed(f"{call.name()} wrote more than {call.most >> 20} MiB and was killed")
         parts.append(chunk)
     return b"".join(parts)

@@ -91,9 +91,9 @@ WHERE u.archived_at IS NOT NULL
 ORDER BY u.archived_at DESC, u.id DESC
 LIMIT :most
 
--- name: last_snapshot
-SELECT id FROM runs
-WHERE tree IS NOT NULL AND (unit_id_snap = :unit
+-- name: last_writing
+SELECT * FROM runs
+WHERE phase IN ('execute','tdd') AND ended_at IS NOT NULL AND (unit_id_snap = :unit
   OR SUBSTR(unit_id_snap, LENGTH('slice/') + 1, LENGTH(:below)) = :below
   OR SUBSTR(unit_id_snap, LENGTH('task/') + 1, LENGTH(:below)) = :below)
 ORDER BY id DESC LIMIT 1
