@@ -37,6 +37,7 @@ from sf.harness.hooks import HookType
 from sf.harness.settle import Ending
 from sf.harness.workshop import Place
 from sf.policy import orphans
+from sf.store import units
 
 Job = Callable[[Agent], Awaitable[o.AnyOutcome]]
 
@@ -218,12 +219,15 @@ async def _snapshot(desk: Desk, unit: Unit, lease: Lease, place: Place | None) -
     if place is None or unit.phase not in WRITING:
         return None
     try:
+        units.require_lease(desk.database.read, lease)
         tree = await place.worktree.snapshot()
         tip = await place.worktree.head()
         commit = await desk.workshop.owned.commit_tree(tree, [tip], f"sf: {unit.id} after run {lease.run_id}")
         await desk.workshop.owned.set_ref(f"refs/sf/runs/{lease.run_id}", commit)
         # What the agent wrote into its `.git` must not outlive it: people run git in here too.
         await place.worktree.refresh_agent_git()
+    except LeaseLost:
+        raise
     except SfError as error:
         desk.log.warning("snapshot failed", unit_id=unit.id, unit_type=unit.type, error=error.line())
         return None

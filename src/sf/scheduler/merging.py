@@ -224,6 +224,7 @@ async def _commit(agent: Agent, tree: str, subject: str) -> str | None:
     also: list[str] = []
     if merging and not await desk.workshop.owned.is_ancestor(merging.parent, tip):
         also = [merging.parent]
+    units.require_lease(desk.database.read, agent.lease)
     commit = await agent.place.worktree.commit(_message(unit, subject), tree=tree, also=also)
     if merging:
         await _set_merging(agent, None)
@@ -301,6 +302,7 @@ async def _conflict(agent: Agent, head: str, merged: MergeResult) -> o.Conflict:
 
 async def _bring_in(agent: Agent, merging: Merging, tree: str) -> None:
     """Lay a merge with the integration branch out in the worktree, and remember that it is there."""
+    units.require_lease(agent.desk.database.read, agent.lease)
     await agent.place.worktree.checkout_tree(tree)
     await _set_merging(agent, merging)
 
