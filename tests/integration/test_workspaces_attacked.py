@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from sf.errors import GitFailed
 from sf.workspaces.git import Call, Git, kill
 from sf.workspaces.refusals import CheckoutBusy
 from tests.integration.test_workspaces_opening import Project, user_git, write
@@ -119,7 +118,6 @@ async def test_an_edit_in_the_second_of_the_checkout_is_seen_when_the_landing_en
     assert user_git(root, "status", "--porcelain") == "M src/a.py"
 
 
-@pytest.mark.xfail(raises=GitFailed, strict=True, reason="recovery reads each side of a file whole")
 async def test_recovery_ends_a_landing_with_a_file_larger_than_any_output(project: Project) -> None:
     root, old = project.root, await project.tip()
     with (root / "big.bin").open("wb") as big:
