@@ -58,6 +58,8 @@ class StatusReport(msgspec.Struct, frozen=True):
     running: list[UnitLine]
     waiting: list[UnitLine]
     blockers: list[BlockerLine]
+    reverted: list[UnitLine]
+    """The last units that were reverted; what is below one of them is left out."""
     drift: list[str]
     done: dict[str, tuple[int, int]]
     runs: int
@@ -83,6 +85,7 @@ def status(project: Project) -> StatusReport:
         running=[_line(tx, unit, now) for unit in open_units if unit.status is Status.RUNNING],
         waiting=[_line(tx, unit, now) for unit in open_units if unit.status is not Status.RUNNING],
         blockers=_blockers(tx),
+        reverted=_reverted(tx, now),
         drift=_drift(project),
         done=units.tally(tx),
         runs=totals["runs"],
@@ -112,6 +115,8 @@ def _line(tx: Tx, unit: Unit, now: Instant) -> UnitLine:
 def _detail(tx: Tx, unit: Unit, now: Instant) -> str:
     if unit.hold_kind is not None:
         return one_line(unit.hold_detail, 160)
+    if unit.reverted_at is not None:
+        return f"at {rfc3339(unit.reverted_at)}; it had ended with {unit.verdict or unit.status}"
     if unit.due_at is not None and unit.due_at > now:
         return f"due in {brief_duration(unit.due_at - now)}"
     if unit.open_blockers:
@@ -146,6 +151,12 @@ def _way_out(row: Any) -> str:
     if row["event"] == GATE_BLOCKED:
         return f"nothing: it is being mended (sf why {row['unit_id']})"
     return "sf attention" if row["unit_id"] is None else f"sf force-clear {row['id']}"
+
+
+def _reverted(tx: Tx, now: Instant) -> list[UnitLine]:
+    found = units.reverted(tx, most=100)
+    together = {unit.id for unit in found}
+    return [_line(tx, unit, now) for unit in found if unit.parent_id not in together][:5]
 
 
 def _drift(project: Project) -> list[str]:
@@ -213,7 +224,7 @@ def why(project: Project, unit_id: str) -> WhyReport:
 def _reason(tx: Tx, unit: Unit, now: Instant) -> str:
     state = standing(unit, now)
     detail = _detail(tx, unit, now)
-    if unit.terminal and unit.hold_detail:
+    if unit.terminal and unit.hold_detail and unit.reverted_at is None:
         detail = unit.hold_detail
     if unit.open_children:
         detail = f"{unit.open_children} open"
@@ -270,7 +281,7 @@ def _plan_order(unit: Unit) -> tuple[tuple[str, int], ...]:
 def _outcome(tx: Tx, unit: Unit, now: Instant) -> OutcomeLine:
     spent = runs.totals_of_unit(tx, unit.id)
     found = records.evidence(tx, unit.id)
-    commits = [row["commit_id"] for row in found if row["commit_id"]]
+    commits = [row["commit_id"] for row in found if row["kind"] == "merge" and row["commit_id"]]
     return OutcomeLine(
         id=unit.id,
         title=unit.title,

@@ -32,6 +32,8 @@ def eligible(unit: Unit, now: Instant) -> bool:
 
 def standing(unit: Unit, now: Instant) -> str:
     """The one recorded reason for which an open unit is not running, or what it does, as a word."""
+    if unit.reverted_at is not None:
+        return "reverted"
     if unit.terminal:
         return "canceled" if unit.status is Status.CANCELED else (unit.verdict or "done")
     if unit.status is Status.RUNNING:

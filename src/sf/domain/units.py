@@ -125,6 +125,7 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     base_commit: str | None = None
     merging: Merging | None = None
     archived_at: Instant | None = None
+    reverted_at: Instant | None = None
 
     @property
     def terminal(self) -> bool:
@@ -133,7 +134,12 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def succeeded(self) -> bool:
-        """Complete with success."""
+        """Complete with success, and not reverted since."""
+        return self.completed and self.reverted_at is None
+
+    @property
+    def completed(self) -> bool:
+        """Complete with success, whatever became of it later."""
         return self.phase is Phase.COMPLETE and self.verdict == "success"
 
     @property

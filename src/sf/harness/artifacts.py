@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from sf.domain.clock import Instant
 from sf.domain.excerpt import last_error
+from sf.domain.ids import folder_name
 from sf.paths import Project
 
 RESEARCH = "research.md"
@@ -86,4 +88,23 @@ def archive(project: Project, unit_id: str, now: Instant) -> Path | None:
         number += 1
         target = project.archived(unit_id, now).with_name(f"{project.archived(unit_id, now).name}.{number}")
     source.rename(target)
+    return target
+
+
+def restore(project: Project, unit_id: str) -> Path | None:
+    """Move the unit's newest archived folder back by one rename; None when it has none, or an active one."""
+    target = project.active(unit_id)
+    shape = re.compile(rf"(\d{{4}}-\d\d-\d\d)-{re.escape(folder_name(unit_id))}(?:\.(\d+))?")
+    found = []
+    for folder in (project.dot / "archive").glob(f"*-{folder_name(unit_id)}*"):
+        match = shape.fullmatch(folder.name)
+        if match and folder.is_dir() and not folder.is_symlink():
+            found.append(((match[1], int(match[2] or 1)), folder))
+    if not found or target.exists():
+        return None
+    target.parent.mkdir(parents=True, exist_ok=True)
+    max(found)[1].rename(target)
+    for name in LINKS:
+        # Where the work was done is gone.
+        (target / name).unlink(missing_ok=True)
     return target

@@ -92,13 +92,16 @@ def _plan(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer
 
 
 def _reload(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
-    """Bring the milestones into line with .sf/plan.md: add new ones, archive removed ones not yet begun."""
+    """Bring the milestones into line with .sf/plan.md: add new ones, archive removed ones not yet begun.
+
+    One that was reverted counts as not there: it is planned again.
+    """
     wanted = {entry["goal"].strip().splitlines()[0]: entry for entry in payload["milestones"]}
     added, removed, kept = [], [], []
     present = {
         str(unit.metadata["plan_file"]): unit
         for unit in units.listed(tx, archived=True, most=1_000_000)
-        if unit.type == "milestone" and "plan_file" in unit.metadata
+        if unit.type == "milestone" and "plan_file" in unit.metadata and unit.reverted_at is None
     }
     for title, unit in present.items():
         if title in wanted or unit.terminal:

@@ -14,7 +14,7 @@ from sf.store import sql
 from sf.store.tx import Row, Tx
 
 _Q = sql.load("records")
-EvidenceKind = Literal["gate", "review", "merge", "claim"]
+EvidenceKind = Literal["gate", "review", "merge", "claim", "revert"]
 
 
 class GateRecord(msgspec.Struct, frozen=True):

@@ -307,6 +307,16 @@ def archive(tx: Tx, unit_id: str, now: Instant) -> None:
     tx.run(_Q["archive"], id=unit_id, now=now)
 
 
+def set_reverted(tx: Tx, unit_id: str, now: Instant) -> None:
+    """A person had what the unit merged reverted."""
+    tx.run(_Q["set_reverted"], id=unit_id, now=now)
+
+
+def reverted(tx: Tx, most: int) -> list[Unit]:
+    """Units that were reverted, the last one first."""
+    return [_unit(row) for row in tx.all(_Q["reverted"], most=most)]
+
+
 def to_wind_up(tx: Tx, station: str = "") -> list[Unit]:
     """Terminal units whose worktree, hooks and artifacts are still to be seen to."""
     return [_unit(row) for row in tx.all(_Q["to_wind_up"], station=station)]
@@ -320,6 +330,14 @@ def wound_up(tx: Tx, unit_id: str, now: Instant) -> None:
 def children(tx: Tx, unit_id: str) -> list[Unit]:
     """The unit's children, oldest first, superseded ones too."""
     return [_unit(row) for row in tx.all(_Q["children"], id=unit_id)]
+
+
+def below(tx: Tx, unit_id: str) -> list[Unit]:
+    """Everything below the unit, superseded ones too; parents before their children."""
+    found = []
+    for child in children(tx, unit_id):
+        found += [child, *below(tx, child.id)]
+    return found
 
 
 def count_children(tx: Tx, unit_id: str) -> int:

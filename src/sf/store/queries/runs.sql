@@ -61,15 +61,17 @@ FROM turns WHERE run_id = :run
 
 -- name: history
 SELECT u.id AS unit_id, u.title, u.type, u.workflow, u.verdict, u.phase_status, u.archived_at, u.updated_at,
+  u.reverted_at,
   (SELECT group_concat(DISTINCT r.model) FROM runs r WHERE r.unit_id_snap = u.id AND r.model IS NOT NULL) AS models,
   (SELECT COALESCE(SUM(r.cost_micro_usd), 0) FROM runs r WHERE r.unit_id_snap = u.id) AS cost_micro_usd,
   (SELECT COUNT(*) FROM runs r WHERE r.unit_id_snap = u.id) AS runs,
-  (SELECT e.commit_id FROM evidence e WHERE e.unit_id = u.id AND e.commit_id IS NOT NULL ORDER BY e.id DESC LIMIT 1) AS commit_id
+  (SELECT e.commit_id FROM evidence e WHERE e.unit_id = u.id AND e.kind = 'merge' AND e.commit_id IS NOT NULL ORDER BY e.id DESC LIMIT 1) AS commit_id
 FROM units u
 WHERE u.archived_at IS NOT NULL
   AND (:since IS NULL OR u.updated_at >= :since)
   AND (:workflow IS NULL OR u.workflow = :workflow)
-  AND (:verdict IS NULL OR COALESCE(u.verdict, u.phase_status) = :verdict)
+  AND (:verdict IS NULL OR :verdict = CASE WHEN u.reverted_at IS NOT NULL THEN 'reverted'
+    ELSE COALESCE(u.verdict, u.phase_status) END)
   AND (:phase IS NULL OR EXISTS (SELECT 1 FROM phase_transitions t WHERE t.unit_id = u.id AND t.to_phase = :phase))
   AND (:model IS NULL OR EXISTS (SELECT 1 FROM runs r WHERE r.unit_id_snap = u.id AND lower(r.model) LIKE '%' || lower(:model) || '%'))
 ORDER BY u.archived_at DESC, u.id DESC
@@ -77,15 +79,17 @@ LIMIT :most
 
 -- name: history @postgres
 SELECT u.id AS unit_id, u.title, u.type, u.workflow, u.verdict, u.phase_status, u.archived_at, u.updated_at,
+  u.reverted_at,
   (SELECT string_agg(DISTINCT r.model, ',') FROM runs r WHERE r.unit_id_snap = u.id AND r.model IS NOT NULL) AS models,
   (SELECT COALESCE(SUM(r.cost_micro_usd), 0) FROM runs r WHERE r.unit_id_snap = u.id) AS cost_micro_usd,
   (SELECT COUNT(*) FROM runs r WHERE r.unit_id_snap = u.id) AS runs,
-  (SELECT e.commit_id FROM evidence e WHERE e.unit_id = u.id AND e.commit_id IS NOT NULL ORDER BY e.id DESC LIMIT 1) AS commit_id
+  (SELECT e.commit_id FROM evidence e WHERE e.unit_id = u.id AND e.kind = 'merge' AND e.commit_id IS NOT NULL ORDER BY e.id DESC LIMIT 1) AS commit_id
 FROM units u
 WHERE u.archived_at IS NOT NULL
   AND (:since IS NULL OR u.updated_at >= :since)
   AND (:workflow IS NULL OR u.workflow = :workflow)
-  AND (:verdict IS NULL OR COALESCE(u.verdict, u.phase_status) = :verdict)
+  AND (:verdict IS NULL OR :verdict = CASE WHEN u.reverted_at IS NOT NULL THEN 'reverted'
+    ELSE COALESCE(u.verdict, u.phase_status) END)
   AND (:phase IS NULL OR EXISTS (SELECT 1 FROM phase_transitions t WHERE t.unit_id = u.id AND t.to_phase = :phase))
   AND (:model IS NULL OR EXISTS (SELECT 1 FROM runs r WHERE r.unit_id_snap = u.id AND lower(r.model) LIKE '%' || lower(:model) || '%'))
 ORDER BY u.archived_at DESC, u.id DESC

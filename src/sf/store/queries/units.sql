@@ -107,6 +107,12 @@ UPDATE units SET merge_parent = :parent, merge_marks = :marks, updated_at = :now
 -- name: archive
 UPDATE units SET archived_at = :now, updated_at = :now WHERE id = :id
 
+-- name: set_reverted
+UPDATE units SET reverted_at = :now, updated_at = :now WHERE id = :id AND reverted_at IS NULL
+
+-- name: reverted
+SELECT * FROM units WHERE reverted_at IS NOT NULL ORDER BY reverted_at DESC, id LIMIT :most
+
 -- name: to_wind_up
 SELECT * FROM units
 WHERE archived_at IS NOT NULL AND wound_up_at IS NULL AND claim_holder IS NULL
@@ -182,7 +188,7 @@ SELECT * FROM units WHERE archived_at IS NULL OR :all = 1 ORDER BY created_at, i
 SELECT * FROM units WHERE archived_at IS NULL OR archived_at >= :since ORDER BY updated_at DESC LIMIT :most
 
 -- name: tally
-SELECT type, COUNT(*) FILTER (WHERE phase = 'complete' AND verdict = 'success') AS done, COUNT(*) AS total
+SELECT type, COUNT(*) FILTER (WHERE phase = 'complete' AND verdict = 'success' AND reverted_at IS NULL) AS done, COUNT(*) AS total
 FROM units WHERE archived_at IS NULL OR phase = 'complete' GROUP BY type
 
 -- name: last_number

@@ -39,6 +39,8 @@ def status(speech: Speech, as_json: bool) -> int:
     for line in report.waiting[:20]:
         detail = f" ({line.detail})" if line.detail else ""
         speech.say(f"Waiting:    {line.id} {line.phase}: {line.standing}{detail}  {line.title}")
+    for line in report.reverted:
+        speech.say(f"Reverted:   {line.id} ({line.detail})  {line.title}")
     for drift in report.drift:
         speech.say(f"config drift detected — restart to apply: {drift}")
     for blocker in report.blockers:
@@ -96,7 +98,9 @@ def _run(run: dict[str, Any]) -> str:
 @click.command()
 @click.option("--since", help="Only units that ended on or after this date (YYYY-MM-DD).")
 @click.option("--phase", help="Only units that reached this phase.")
-@click.option("--verdict", type=click.Choice(["success", "abandoned", "canceled"]), help="Only these.")
+@click.option(
+    "--verdict", type=click.Choice(["success", "abandoned", "canceled", "reverted"]), help="Only these."
+)
 @click.option("--workflow", help="Only this workflow.")
 @click.option("--model", help="Only units that this model worked on.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True)
@@ -135,7 +139,7 @@ def history(
             rfc3339(row["archived_at"])[:16],
             row["unit_id"],
             row["title"][:40],
-            row["verdict"] or row["phase_status"],
+            "reverted" if row["reverted_at"] else row["verdict"] or row["phase_status"],
             str(row["runs"]),
             money(row["cost_micro_usd"]),
             (row["commit_id"] or "")[:10],
