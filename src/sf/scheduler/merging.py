@@ -13,6 +13,7 @@ from typing import Any
 
 from sf.domain import events
 from sf.domain import outcomes as o
+from sf.domain.reverting import landing_subject
 from sf.domain.units import HoldKind, Merging, Status, Unit
 from sf.errors import NoProduct, WorkspaceFailed
 from sf.harness import judging
@@ -117,8 +118,8 @@ async def _land(agent: Agent) -> o.AnyOutcome:
         refused = await _prove_merged(agent, merged.tree, parents)
         if refused is not None:
             return refused
-        title = f"Merge {unit.id}: {unit.title}"
-        commit = await desk.workshop.owned.commit_tree(merged.tree, parents, _message(unit, title))
+        subject = landing_subject(unit.id, unit.title)
+        commit = await desk.workshop.owned.commit_tree(merged.tree, parents, _message(unit, subject))
         outcome = await _move_branch(agent, head, commit)
         if outcome is not None:
             await _record_landing(agent, outcome, merged.tree, commit)
@@ -138,10 +139,7 @@ async def _merged(agent: Agent, head: str, tip: str) -> tuple[list[str], MergeRe
     if await owned.is_ancestor(head, tip):
         # A conflict with the rewritten branch was resolved: the tip holds both sides.
         return [head], MergeResult(await owned.tree_of(tip))
-    root = await owned.commit_tree(await owned.tree_of(base), [], "sf: where the work began")
-    ours = await owned.commit_tree(await owned.tree_of(head), [root], "sf: the branch as it is now")
-    theirs = await owned.commit_tree(await owned.tree_of(tip), [root], "sf: the work")
-    return [head], await owned.merge_trees(ours, theirs)
+    return [head], await owned.merge_from(base, head, tip)
 
 
 async def _move_branch(agent: Agent, head: str, commit: str) -> o.AnyOutcome | None:

@@ -179,6 +179,16 @@ class OwnedRepository:
         """Merge two commits without a checkout; a conflict is a result, not an error."""
         return await merge_trees(self.git, self._path, ours, theirs)
 
+    async def merge_from(self, base: str, ours: str, theirs: str) -> MergeResult:
+        """Merge two commits or trees as if both had been made from `base`.
+
+        By commits of its own: git before 2.40 takes no base for a merge without a checkout.
+        """
+        root = await self.commit_tree(await self.tree_of(base), [], "sf: where both sides began")
+        left = await self.commit_tree(await self.tree_of(ours), [root], "sf: one side")
+        right = await self.commit_tree(await self.tree_of(theirs), [root], "sf: the other side")
+        return await self.merge_trees(left, right)
+
     async def diff(self, base: str, target: str, paths: Sequence[str] = ()) -> str:
         """Return the unified difference between two commits or trees."""
         output = await self.git.run(

@@ -23,3 +23,15 @@ class BranchMoved(SfError):
     def __init__(self, message: str, *, actual: str | None = None, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.actual = actual
+
+
+class RevertConflict(SfError):
+    """What a commit changed was changed again later, so it cannot be undone alone; nothing was moved."""
+
+    code = "revert_conflict"
+    exit_code = 3
+
+    def __init__(self, message: str, *, paths: tuple[str, ...], later: tuple[str, ...], hint: str) -> None:
+        super().__init__(message, hint=hint)
+        self.paths = paths
+        self.later = later
