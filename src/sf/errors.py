@@ -8,7 +8,7 @@ SfError
 │   └── SpendingReached   budget_reached (carries the scope; exit 4)
 ├── Mistake           the caller asked for something that cannot be (exit 2 unless it says otherwise)
 │   ├── BadUsage, NotAProject, NotARepository, EmptyRepository, DetachedHead
-│   ├── UnknownUnit, UnknownBlocker, UnknownQuestion
+│   ├── UnknownUnit, UnknownBlocker, UnknownQuestion, UnknownRescue
 │   ├── InvalidConfig, MissingWorkflow, InvalidWorkflow, InvalidPlan, InvalidPlaybook, InvalidPrompt
 │   ├── InvalidTransition, WrongState, ProjectLocked (exit 5)
 │   ├── StoreTooNew, StoreTooOld, StoreNotEmpty, StoreUnusable, DiskUnusable
@@ -161,6 +161,12 @@ class UnknownQuestion(Mistake):
     """Nothing that waits for a person has this id."""
 
     code = "unknown_question"
+
+
+class UnknownRescue(Mistake):
+    """Nothing is parked under this name, or several things are."""
+
+    code = "unknown_rescue"
 
 
 class InvalidConfig(Mistake):

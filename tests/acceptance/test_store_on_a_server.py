@@ -19,7 +19,7 @@ from sf.scheduler.notices import seat
 from sf.store import units
 from sf.store.place import Url
 from tests.support.stage import PASSING, Stage, plan_scene, say, scene, task, write
-from tests.support.stores import Server
+from tests.support.stores import Server, execute
 
 PASSWORD = "hunter2"
 SCENES = (
@@ -234,3 +234,23 @@ def test_no_code_reaches_past_the_configuration_to_the_file() -> None:
         if re.search(r"^\s*(import|from) (sqlite3|psycopg)\b", path.read_text(), re.MULTILINE)
     }
     assert drivers == {"store/sqlite.py", "store/postgres.py", "scheduler/notices.py"}
+
+
+def test_a_unit_is_reverted_while_nobody_works_from_the_server(stage: Stage, url: str) -> None:
+    use(stage, url)
+    assert stage.sf("init").returncode == 0
+    stage.script(*SCENES)
+    stage.plan()
+    assert stage.auto().ending == "done"
+    place = place_of(stage.project)
+    assert isinstance(place, Url)
+    with seat(place):
+        refused = stage.sf("revert", "m1/s1", "--yes")
+    assert refused.returncode == 5 and "another sf works from" in refused.stderr
+    assert (stage.root / "one.txt").exists()
+    done = stage.sf("revert", "m1/s1", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert not (stage.root / "one.txt").exists() and not stage.unit("slice/m1/s1").succeeded
+    execute(place, "UPDATE units SET station = 'elsewhere-1'")
+    foreign = stage.sf("revert", "m1", "--yes")
+    assert foreign.returncode == 2 and "another folder: elsewhere-1" in foreign.stderr

@@ -85,6 +85,14 @@ class UserRepository:
         """Return the commit of a branch, or None when there is no such branch."""
         return await read_ref(self._git, self.git_dir, f"refs/heads/{branch}")
 
+    async def contains(self, branch: str, commit: str) -> bool:
+        """Return whether a branch reaches a commit; no such branch reaches none."""
+        name = f"refs/heads/{branch}"
+        output = await self._git.run(
+            *("merge-base", "--is-ancestor", commit, name), git_dir=self.git_dir, ok=(0, 1, 128)
+        )
+        return output.code == 0
+
     async def tracked_files(self) -> list[str]:
         """Return every path in the user's index."""
         output = await self._git.run("ls-files", "-z", "--cached", git_dir=self.git_dir, work_tree=self.root)
@@ -111,13 +119,20 @@ class UserRepository:
         """Finish or undo a landing that was interrupted; say in one line what was done, None if nothing."""
         return await recover(self._git, self._layout, self._state)
 
-    async def keep_branch(self, name: str, commit: str, owned: ObjectSource) -> None:
-        """Create or move a branch that is checked out nowhere, bringing its commits along."""
+    async def keep_branch(
+        self, name: str, commit: str, owned: ObjectSource, *, only_new: bool = False
+    ) -> None:
+        """Create or move a branch that is checked out nowhere, bringing its commits along.
+
+        With `only_new` a branch of that name at another commit is refused instead of moved.
+        """
         self._refuse_checked_out(name)
         await self._check_branch_name(name)
         old = await self.branch_commit(name)
         if old == commit:
             return
+        if only_new and old is not None:
+            raise BadUsage(f"there is a branch {name!r} already, at {old[:12]}", hint="choose another name")
         heads = await self._git.run(
             "for-each-ref", "--format=%(objectname)", "refs/heads", git_dir=self.git_dir
         )

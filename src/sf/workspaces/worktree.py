@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sf.containment import sanitize
 from sf.errors import WorkspaceFailed
-from sf.workspaces import _agent_git
+from sf.workspaces import _agent_git, parked
 from sf.workspaces._snapshot import Snapshot
 from sf.workspaces.changes import FileChange
 from sf.workspaces.owned import OwnedRepository
@@ -146,8 +146,8 @@ class Worktree:
         commit = tip
         if tree is not None and tree != await self._owned.tree_of(tip):
             commit = await self._owned.commit_tree(tree, [tip], f"Rescued from {self.branch}")
-        prefix = f"refs/sf/rescue/{sanitize(self.branch).strip('.-')}-"
-        taken = await self._owned.refs("refs/sf/rescue/")
+        prefix = f"{parked.RESCUES}{parked.stem(self.branch)}-"
+        taken = await self._owned.refs(parked.RESCUES)
         number = 1
         while f"{prefix}{number}" in taken:
             number += 1
