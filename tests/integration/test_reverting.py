@@ -174,7 +174,7 @@ async def test_a_rebase_that_drops_merges_leaves_ghosts_which_are_found_by_name(
     assert set(ghosts) == {S1, A, B}
     assert ghosts[A].how == ghosts[B].how == "name"
     assert ghosts[A].found == (found.steps[1].commit,)
-    assert ghosts[S1].found == () and any("only what is listed" in text for text in found.warnings)
+    assert ghosts[S1].found == tuple(step.commit for step in found.steps), "its tasks stand for the merge"
     assert site.files() == {"early.txt", "mine.txt", "c.txt"}
 
 
@@ -201,7 +201,7 @@ async def test_a_squash_of_one_slice_is_one_commit(site: Site) -> None:
     assert len(found.steps) == 1 and not found.steps[0].is_merge
     assert site.files() == set()
     ghosts = {ghost.unit_id: ghost.how for ghost in found.ghosts}
-    assert ghosts == {S1: "", A: "name", B: "name"}
+    assert ghosts == {S1: "name", A: "name", B: "name"}
 
 
 async def test_a_squash_of_two_slices_can_only_be_reverted_together(site: Site) -> None:
@@ -237,6 +237,34 @@ async def test_a_squash_in_the_users_own_words_is_not_guessed_at(site: Site) -> 
     site.git("commit", "-q", "-m", "everything")
     with pytest.raises(WrongState, match=r"are gone from main.*Merge slice/m1/s1: One"):
         await site.survey(S1)
+
+
+async def test_a_milestone_of_which_a_part_is_hidden_is_not_half_undone(site: Site) -> None:
+    site.both_slices()
+    site.git("checkout", "-q", "-b", "hidden", site.first)
+    site.commit("in my own words", a_txt="a\n", b_txt="b\n")
+    site.git("branch", "-q", "-M", "hidden", "main")
+    site.branch()
+    site.work(C, c_txt="c\n")
+    site.merge(S2)
+    with pytest.raises(WrongState, match="of slice/m1/s1 is gone from main") as refused:
+        await site.survey(M)
+    assert "each part" in refused.value.hint
+    found = await site.revert(S2)
+    assert len(found.ghosts) == 2, "an earlier landing of the same slice is on record too"
+    assert site.files() == {"a.txt", "b.txt"}
+
+
+async def test_a_landing_in_one_commit_stands_for_its_tasks(site: Site) -> None:
+    site.branch()
+    site.work(A, a_txt="a\n")
+    site.git("checkout", "-q", "main")
+    site.git("merge", "-q", "--squash", "work")
+    site.record(S1, site.commit(f"Merge {S1}: One\n\nSf-Unit: {S1}"))
+    site.commit("Add a", other_txt="the same words by someone else\n")
+    found = await site.revert(S1)
+    assert site.subjects(found) == [f"Merge {S1}: One"]
+    assert site.files() == {"other.txt"}
 
 
 async def test_a_conflict_names_paths_and_later_commits_and_moves_nothing(site: Site) -> None:

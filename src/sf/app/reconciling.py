@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from sf.domain.clock import rfc3339
-from sf.domain.reverting import Authored, Choice, Ghost, Step, choose, landing_subject
+from sf.domain.reverting import Authored, Choice, Ghost, Step, choose, is_kin, landing_subject
 from sf.domain.units import Status, Unit
 from sf.errors import WrongState
 from sf.harness.workshop import Workshop
@@ -58,6 +58,7 @@ async def survey_unit(workshop: Workshop, read: Tx, unit_id: str) -> Survey:
     only_recorded = not choice.steps and choice.undone > 0 and unit.terminal
     if not choice.steps and not only_recorded:
         raise _nothing(unit, branch, choice, found)
+    _require_whole(branch, found.ghosts)
     return Survey(
         unit_id=unit.id,
         title=unit.title,
@@ -95,6 +96,8 @@ async def _find(history: History, workshop: Workshop, read: Tx, unit: Unit, fami
     ghosts: list[Ghost] = []
     unmerged = 0
     for member in family:
+        if member.reverted_at is not None:
+            continue
         for recorded in _recorded(read, member):
             if recorded in present or await history.reaches(recorded):
                 continue
@@ -120,13 +123,18 @@ def _recorded(read: Tx, unit: Unit) -> list[str]:
 async def _trace(
     history: History, unit: Unit, recorded: str, named: Sequence[Authored]
 ) -> tuple[Ghost, list[Authored]]:
-    """What stands on the branch for a commit that is gone; a subject counts only if one commit has it."""
+    """What stands on the branch for a commit that is gone.
+
+    A commit that names the unit; else those that name what is below it, where a merge was dropped, or above
+    it, where a branch became one commit; else the only one with its subject.
+    """
     made = unit.title if unit.in_slice else landing_subject(unit.id, unit.title)
     subject = await history.subject_of(recorded) or made
     ghost = Ghost(unit.id, recorded, subject)
-    same = tuple(commit.id for commit in named if unit.id in commit.units)
-    if same:
-        return msgspec.structs.replace(ghost, found=same, how="name"), []
+    same = [commit.id for commit in named if unit.id in commit.units]
+    kin = [commit.id for commit in named if any(is_kin(name, unit.id) for name in commit.units)]
+    if same or kin:
+        return msgspec.structs.replace(ghost, found=tuple(same or kin), how="name"), []
     alike = await history.with_subject(subject, unit.base_commit)
     if len(alike) != 1:
         return ghost, []
@@ -150,13 +158,27 @@ async def _require_separable(workshop: Workshop, unit: Unit, choice: Choice) -> 
             )
 
 
+def _require_whole(branch: str, ghosts: Sequence[Ghost]) -> None:
+    """Refuse where a part cannot be found: half of a unit undone would be on record as all of it."""
+    lost = [ghost for ghost in ghosts if not ghost.found]
+    if lost:
+        raise WrongState(
+            f"{_named(lost)} of {lost[0].unit_id} is gone from {branch}; no commit has its name or subject",
+            hint="sf revert each part that is still there under its name, and undo the rest by hand",
+        )
+
+
+def _named(ghosts: Sequence[Ghost]) -> str:
+    return ", ".join(f"{ghost.commit[:10]} ({ghost.subject})" for ghost in ghosts[:3])
+
+
 def _nothing(unit: Unit, branch: str, choice: Choice, found: _Found) -> WrongState:
     if choice.undone:
         return WrongState(f"every commit of {unit.id} on {branch} was reverted already")
     if found.ghosts:
-        names = ", ".join(f"{ghost.commit[:10]} ({ghost.subject})" for ghost in found.ghosts[:3])
         return WrongState(
-            f"the commits of {unit.id} are gone from {branch}, and none has their name or subject: {names}",
+            f"the commits of {unit.id} are gone from {branch}, and none has their name or subject: "
+            f"{_named(found.ghosts)}",
             hint=f"git log {branch} shows what became of them",
         )
     if not unit.terminal or found.unmerged:
@@ -178,12 +200,9 @@ def _warnings(branch: str, steps: Sequence[Step], ghosts: Sequence[Ghost]) -> li
         for step in steps
         if step.by_subject
     ]
-    for ghost in ghosts:
-        gone = f"{ghost.commit[:10]}, on record for {ghost.unit_id}, is not on {branch} any more"
-        instead = ", ".join(name[:10] for name in ghost.found)
-        found.append(
-            f"{gone}; {instead} stands for it"
-            if instead
-            else f"{gone}, and nothing there has its name or subject: only what is listed is undone"
-        )
+    found += [
+        f"{ghost.commit[:10]}, on record for {ghost.unit_id}, is not on {branch} any more; "
+        f"{', '.join(name[:10] for name in ghost.found)} stands for it"
+        for ghost in ghosts
+    ]
     return found

@@ -82,6 +82,11 @@ def is_within(unit_id: str, top: str) -> bool:
     return unit_id == top or unit_id.split("/", 1)[-1].startswith(top.split("/", 1)[1] + "/")
 
 
+def is_kin(unit_id: str, other: str) -> bool:
+    """Whether one of two units is the other, or above it."""
+    return is_within(unit_id, other) or is_within(other, unit_id)
+
+
 def landing_subject(unit_id: str, title: str) -> str:
     """The subject of the commit by which a unit lands on the integration branch."""
     return f"Merge {unit_id}: {title}"
