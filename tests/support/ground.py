@@ -12,6 +12,7 @@ from sf.app.templates import BUILT_IN
 from sf.domain import outcomes as o
 from sf.domain.clock import Instant
 from sf.domain.events import Event
+from sf.domain.invariants import faults
 from sf.domain.phases import FORWARD, Phase
 from sf.domain.runs import Lease
 from sf.domain.units import Unit
@@ -20,7 +21,7 @@ from sf.harness import planting, settle
 from sf.harness.rules import Rules
 from sf.harness.settle import Ending
 from sf.scheduler import claims, intents
-from sf.store import sessions, units
+from sf.store import invariants, sessions, units
 from sf.store.connection import engine_of, writing
 from sf.store.place import Place
 from sf.store.tx import Row, Tx
@@ -47,14 +48,18 @@ class Ground:
         self.rules = rules
         self.clock = FakeClock()
         self.events: list[Event] = []
+        self.in_disorder = False
+        """Set by a test that breaks rows on purpose."""
         self.connection = writing(engine_of(place))
         if isinstance(place, Path):
             self.connection.execute("PRAGMA synchronous = OFF")
         self.read = Tx(self.connection)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection; whatever a test did through sf's own functions left the rows in order."""
+        found = [] if self.in_disorder else faults(invariants.books(self.read))
         self.connection.close()
+        assert found == []
 
     def dump(self) -> dict[str, list[tuple[Any, ...]]]:
         """Every row of every table."""

@@ -29,6 +29,7 @@ def ends(request: pytest.FixtureRequest, tmp_path: Path, server: Server) -> Iter
     }
     old, new = (Ground(place) for place in places[request.param])
     fill(old)
+    old.in_disorder = new.in_disorder = True
     yield old, new
     old.close()
     new.close()

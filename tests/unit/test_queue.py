@@ -110,6 +110,7 @@ def insert_rows(ground: Ground, rows: list[dict[str, Any]]) -> None:
 @given(st.lists(ROWS, max_size=25))
 def test_what_the_database_calls_ready_is_what_the_rule_calls_eligible(rows: list[dict[str, Any]]) -> None:
     with fresh_ground() as ground:
+        ground.in_disorder = True
         insert_rows(ground, rows)
         everything = units.listed(ground.read, archived=True)
         expected = {u.id for u in everything if eligible(u, ground.now)}
@@ -127,6 +128,7 @@ def test_each_phase_gives_its_first_up_to_its_own_room(
     rows: list[dict[str, Any]], room: dict[Phase, int]
 ) -> None:
     with fresh_ground() as ground:
+        ground.in_disorder = True
         insert_rows(ground, rows)
         everything = units.ready(ground.read, EVERY_PHASE)
         some = units.ready(ground.read, room)

@@ -91,6 +91,7 @@ def test_a_claimed_unit_cannot_be_claimed_again_until_its_lease_ends(ground: Gro
 
 @pytest.mark.conforms("C-47")
 def test_the_update_that_claims_is_conditional_by_itself(ground: Ground) -> None:
+    ground.in_disorder = True
     ground.plant(adhoc=True)
     stale = ground.unit(A)
     until = Instant(ground.now + 1000)
@@ -179,6 +180,7 @@ def turn_record(turn: int, cost: int = 0) -> TurnRecord:
 
 @pytest.mark.conforms("C-48")
 def test_a_run_belongs_to_a_unit_or_to_an_agent_and_never_to_both(ground: Ground) -> None:
+    ground.in_disorder = True
     ground.plant(adhoc=True)
 
     def insert(kind: str, unit_id: str | None, agent: str | None, attempt: int | None) -> None:

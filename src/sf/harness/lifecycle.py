@@ -133,10 +133,11 @@ def closed(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:
         arrived(tx, dependent.id, rules, now)
     if unit.parent_id is not None:
         units.add_children(tx, unit.parent_id, -1, now)
-        _advance_container(tx, unit.parent_id, rules, now)
+        advance_container(tx, unit.parent_id, rules, now)
 
 
-def _advance_container(tx: Tx, container_id: str, rules: Rules, now: Instant) -> None:
+def advance_container(tx: Tx, container_id: str, rules: Rules, now: Instant) -> None:
+    """Move a container on whose children have all ended."""
     container = units.get(tx, container_id)
     if container.open_children:
         return

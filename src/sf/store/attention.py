@@ -55,6 +55,12 @@ def of_unit(tx: Tx, unit_id: str) -> list[Question]:
     return [_question(row) for row in tx.all(_Q["open_of_unit"], unit=unit_id)]
 
 
+def last(tx: Tx, unit_id: str, kind: str) -> Question | None:
+    """The newest question of a kind about a unit, answered or not."""
+    row = tx.one(_Q["last_of_unit"], unit=unit_id, kind=kind)
+    return _question(row) if row else None
+
+
 def count(tx: Tx) -> int:
     """How many questions wait."""
     row = tx.one(_Q["count_open"])

@@ -22,3 +22,6 @@ SELECT COUNT(*) AS n FROM attention WHERE closed_at IS NULL
 
 -- name: next_due
 SELECT MIN(due_at) AS due_at FROM attention WHERE closed_at IS NULL AND due_at IS NOT NULL
+
+-- name: last_of_unit
+SELECT * FROM attention WHERE unit_id = :unit AND kind = :kind ORDER BY id DESC LIMIT 1

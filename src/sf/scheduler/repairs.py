@@ -1,0 +1,132 @@
+"""Putting rows right that break an invariant: each repair once, until none is left that a rule names."""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+from sf.domain import invariants as i
+from sf.domain.clock import Instant
+from sf.domain.runs import AttemptState, RunOutcome
+from sf.domain.units import BLOCKER_EVENT, HoldKind, Status, Unit
+from sf.harness import lifecycle
+from sf.harness.rules import Rules
+from sf.store import attention, blockers, invariants, runs, spending, units
+from sf.store.tx import Tx
+
+_PASSES = 50
+_BY = "doctor"
+
+
+def mend(tx: Tx, rules: Rules, now: Instant) -> list[i.Fault]:
+    """Repair every fault that has a repair; those that were, in order. Nobody else may hold a claim.
+
+    What one repair sets off, such as a container that moves on, is looked at again: so only the first
+    fault of a look that concerns a unit is acted on.
+    """
+    done: list[i.Fault] = []
+    for _ in range(_PASSES):
+        found = [fault for fault in i.faults(invariants.books(tx)) if fault.repair is not None]
+        if not found:
+            return done
+        seen: set[str] = set()
+        for fault in found:
+            if fault.subject not in seen and fault.repair is not None:
+                seen.add(fault.subject)
+                _apply(tx, fault.repair, rules, now)
+                done.append(fault)
+                if _reaches_others(fault.repair):
+                    break
+    return done
+
+
+def _reaches_others(repair: i.Repair) -> bool:
+    """Whether a repair may change rows of other units, so that what was found about them is old."""
+    counts = isinstance(repair, i.SetColumn) and repair.column in ("open_children", "open_blockers")
+    return counts or isinstance(repair, i.Close)
+
+
+def _apply(tx: Tx, repair: i.Repair, rules: Rules, now: Instant) -> None:
+    match repair:
+        case i.SetColumn():
+            invariants.set_column(tx, repair)
+            _follow(tx, repair, rules, now)
+        case i.Interrupt(unit_id=unit_id):
+            for run in invariants.books(tx).live:
+                if run.unit_id == unit_id:
+                    _end(tx, run.id, now)
+            units.settle(tx, unit_id, status=Status.INTERRUPTED, now=now)
+        case i.EndRun(run_id=run_id):
+            _end(tx, run_id, now)
+        case i.Close(unit_id=unit_id):
+            lifecycle.closed(tx, units.get(tx, unit_id), rules, now)
+        case i.Ask():
+            _ask(tx, repair, rules, now)
+        case i.Withdraw(kind="blocker", id=blocker_id):
+            blockers.resolve(tx, blocker_id, _BY, now)
+        case i.Withdraw(id=question_id):
+            attention.close(tx, question_id, "", _BY, now)
+        case i.SetBalance():
+            invariants.set_balance(tx, repair)
+        case i.Settle(run_id=run_id):
+            spending.settle_open(tx, run_id, "crashed", now)
+        case _:
+            assert_never(repair)
+
+
+def _follow(tx: Tx, repair: i.SetColumn, rules: Rules, now: Instant) -> None:
+    """A count that is nothing after all lets its unit go on, as it would have when the last one ended."""
+    if repair.value == 0 and repair.column == "open_children":
+        lifecycle.advance_container(tx, repair.unit_id, rules, now)
+    elif repair.value == 0 and repair.column == "open_blockers":
+        lifecycle.arrived(tx, repair.unit_id, rules, now)
+
+
+def _end(tx: Tx, run_id: str, now: Instant) -> None:
+    spending.settle_open(tx, run_id, "crashed", now)
+    runs.finish(
+        tx,
+        run_id,
+        outcome=RunOutcome.INTERRUPTED,
+        state=AttemptState.FAILED,
+        error_code="resumed_after_crash",
+        detail="ended by sf doctor fix: nothing carried it any more",
+        now=now,
+    )
+
+
+def _ask(tx: Tx, repair: i.Ask, rules: Rules, now: Instant) -> None:
+    unit = units.get(tx, repair.unit_id)
+    assert unit.hold_kind is not None
+    event = BLOCKER_EVENT[unit.hold_kind]
+    blocker_id = next(
+        (
+            str(row["id"])
+            for row in blockers.open_blockers(tx)
+            if row["unit_id"] == unit.id and row["event"] == event
+        ),
+        None,
+    )
+    if repair.blocker:
+        blocker_id = blockers.open_blocker(tx, unit.session_id, event, unit.id, unit.hold_detail, now)
+    if repair.question:
+        attention.ask(
+            tx,
+            unit.session_id,
+            unit.hold_kind.value,
+            unit.hold_detail,
+            now,
+            unit_id=unit.id,
+            blocker_id=blocker_id,
+            data=_data(tx, unit, unit.hold_kind, rules),
+            patience=rules.patience.get(unit.hold_kind.value),
+        )
+
+
+def _data(tx: Tx, unit: Unit, kind: HoldKind, rules: Rules) -> dict[str, Any]:
+    """What the lost question carried: as the last of its kind did, else the least that its answer needs."""
+    last = attention.last(tx, unit.id, kind.value)
+    if last is not None:
+        return last.data
+    if kind is HoldKind.BUDGET:
+        return {"scope": "unit", "key": unit.id, "wanted": 1}
+    return {"gates": list(rules.merge_gates(unit))} if kind is HoldKind.NO_EVIDENCE else {}

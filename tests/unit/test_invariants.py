@@ -1,0 +1,172 @@
+"""The invariants of the rows: they hold of what sf writes, are missed by nothing, and are put right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sf.domain import outcomes as o
+from sf.domain.invariants import Fault, faults
+from sf.domain.phases import Phase
+from sf.domain.spending import Caps
+from sf.domain.units import Status
+from sf.scheduler import repairs
+from sf.store import attention, blockers, invariants, runs, spending
+from sf.store.connection import open_reader
+from sf.store.spending import payer
+from tests.support.ground import Ground
+from tests.support.samples import milestone_plan, piece, task
+
+M, S1, S2, T1, T2 = "milestone/m1", "slice/m1/s1", "slice/m1/s2", "task/m1/s1/t1", "task/m1/s1/t2"
+
+
+@pytest.fixture
+def planned(ground: Ground) -> Ground:
+    """Two slices, the first of which has two tasks; the first task is at work in its worktree."""
+    ground.plant()
+    ground.run(
+        M,
+        o.Done(),
+        o.Planned(milestone_plan(piece("one", task("a"), task("b", "a")), piece("two", task("x")))),
+    )
+    ground.run(T1, o.Failed("turn_failed", "no"))
+    ground.in_disorder = True
+    return ground
+
+
+def broken(ground: Ground) -> list[Fault]:
+    return faults(invariants.books(ground.read))
+
+
+def alter(ground: Ground, unit_id: str, **columns: Any) -> None:
+    setters = ", ".join(f"{name} = :{name}" for name in columns)
+    ground.read.run(f"UPDATE units SET {setters} WHERE id = :id", id=unit_id, **columns)
+
+
+def mend(ground: Ground) -> list[str]:
+    done = ground.write(lambda tx: repairs.mend(tx, ground.rules, ground.now))
+    return [fault.line() for fault in done]
+
+
+@pytest.mark.parametrize(
+    ("unit_id", "column", "wrong"),
+    [
+        (M, "open_children", 7),
+        (S1, "open_children", 1),
+        (T2, "open_blockers", 3),
+        (T2, "parent_ready", 0),
+        (T2, "lane_open", 1),
+        (T1, "lane_open", 0),
+        (S1, "lane_owner", None),
+        (S1, "lane_owner", "task/m1/s2/t1"),
+        (T1, "phase_rank", 9),
+        (T1, "claim_holder", "nobody"),
+        (T1, "phase_status", "succeeded"),
+        (T1, "archived_at", 5),
+        (T1, "phase_status", "running"),
+    ],
+)
+def test_a_wrong_column_is_found_and_put_right(
+    planned: Ground, unit_id: str, column: str, wrong: object
+) -> None:
+    assert broken(planned) == []
+    before = planned.dump()["units"]
+    alter(planned, unit_id, **{column: wrong})
+    found = broken(planned)
+    assert any(fault.subject == unit_id for fault in found)
+    assert all(fault.repair is not None for fault in found)
+    assert mend(planned)
+    assert broken(planned) == []
+    if column not in ("phase_status", "archived_at"):
+        assert planned.dump()["units"] == before
+
+
+def test_a_count_that_kept_a_unit_waiting_lets_it_go_on(planned: Ground) -> None:
+    alter(planned, S2, open_children=2)
+    planned.run("task/m1/s2/t1", *[o.Done()] * 4)
+    assert (planned.unit(S2).phase, planned.unit(S2).open_children) == (Phase.EXECUTE, 1)
+    mend(planned)
+    assert broken(planned) == []
+    assert (planned.unit(S2).phase, planned.unit(S2).open_children) == (Phase.VERIFY, 0)
+
+
+def test_what_follows_an_end_is_made_up_for(planned: Ground) -> None:
+    alter(planned, T1, phase_status="canceled", due_at=None, hold_kind="blocked")
+    mend(planned)
+    assert broken(planned) == []
+    assert planned.unit(T1).archived_at is not None
+    assert planned.unit(T2).open_blockers == 0
+    assert planned.unit(S1).open_children == 1
+
+
+def test_a_live_run_that_nothing_carries_is_ended_and_what_it_reserved_settled(planned: Ground) -> None:
+    planned.clock.advance(seconds=3600)
+    lease = planned.claim(T1)
+    assert lease is not None
+    by = payer(planned.read, planned.unit(T1))
+    planned.write(
+        lambda tx: spending.reserve(
+            tx, lease, by, model="script:x", estimate=700, caps=Caps(), now=planned.now
+        )
+    )
+    assert broken(planned) == []
+    alter(planned, T1, phase_status="pending", claim_holder=None)
+    assert mend(planned)
+    assert broken(planned) == []
+    run = runs.get(planned.read, lease.run_id)
+    assert run is not None
+    assert (run.outcome, run.error_code) == ("interrupted", "resumed_after_crash")
+    account = spending.account(planned.read, "session", by.session_id)
+    assert (account.spent, account.reserved) == (700, 0)
+
+
+def test_accounts_are_what_their_entries_add_up_to(planned: Ground) -> None:
+    planned.read.run(
+        "INSERT INTO spend_accounts (scope, key, spent_micro_usd, reserved_micro_usd, allowance_micro_usd)"
+        " VALUES ('unit', 'task/m1/s1/t1', 5, 6, 7)"
+    )
+    mend(planned)
+    assert spending.account(planned.read, "unit", T1).allowance == 7
+    assert spending.account(planned.read, "unit", T1).spent == 0
+    assert broken(planned) == []
+
+
+def test_a_held_unit_has_one_blocker_and_one_question(planned: Ground) -> None:
+    planned.clock.advance(seconds=3600)
+    planned.run(T1, o.AskedHuman("which?"))
+    assert broken(planned) == []
+    planned.read.run("UPDATE attention SET closed_at = 1")
+    planned.read.run("UPDATE session_blockers SET resolved_at = 1")
+    assert [fault.detail for fault in broken(planned)] == [
+        "is held as blocked without its blocker and question"
+    ]
+    mend(planned)
+    asked = attention.of_unit(planned.read, T1)
+    assert [(item.kind, item.question) for item in asked] == [("blocked", "which?")]
+    assert asked[0].blocker_id == blockers.open_blockers(planned.read)[0]["id"]
+    planned.write(
+        lambda tx: attention.ask(tx, asked[0].session_id, "blocked", "again?", planned.now, unit_id=T1)
+    )
+    planned.write(
+        lambda tx: blockers.open_blocker(tx, asked[0].session_id, "Question", T2, "for nobody", planned.now)
+    )
+    assert len(broken(planned)) == 2
+    mend(planned)
+    assert [item.question for item in attention.of_unit(planned.read, T1)] == ["which?"]
+    assert broken(planned) == []
+
+
+def test_what_only_a_person_can_say_is_told_and_left(planned: Ground) -> None:
+    alter(planned, T1, phase="complete", phase_rank=8, phase_status="succeeded", due_at=None)
+    lines = mend(planned)
+    assert any("nothing followed" in line for line in lines)
+    assert [fault.line() for fault in broken(planned)] == [f"{T1}: is complete without a verdict"]
+
+
+def test_a_snapshot_is_of_one_moment(planned: Ground) -> None:
+    reader = open_reader(planned.place)
+    first = invariants.snapshot(reader)
+    alter(planned, T1, open_children=4)
+    assert invariants.snapshot(reader).units[T1].open_children == 4
+    assert first.units[T1].status is Status.FAILED
