@@ -7,32 +7,21 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
 
-import msgspec
-
-from sf.app import templates
+from sf.app import belongings, templates
+from sf.app.checks import Check
 from sf.app.stores import place_of
 from sf.app.trust import load_config
-from sf.domain.clock import SystemClock
-from sf.domain.queue import eligible, standing
+from sf.domain.invariants import faults
 from sf.errors import InvalidConfig, SfError
 from sf.paths import Project
 from sf.scheduler import lock
-from sf.store import units
+from sf.store import invariants, units
 from sf.store.connection import open_reader
 from sf.workspaces.git import Git
 from sf.workspaces.repository import UserRepository
 
-Verdict = Literal["pass", "warn", "fail"]
-
-
-class Check(msgspec.Struct, frozen=True):
-    """One check's answer."""
-
-    name: str
-    verdict: Verdict
-    detail: str
+_SHOWN = 10
 
 
 def examine(project: Project) -> list[Check]:
@@ -41,10 +30,16 @@ def examine(project: Project) -> list[Check]:
         ("configuration", _configuration),
         ("workflows", _workflows),
         ("gates", _gates),
+        ("hooks", belongings.hooks),
         ("database", _database),
         ("units", _units),
         ("lock", _lock),
         ("git", _git),
+        ("attributes", belongings.attributes),
+        ("landing", belongings.landing),
+        ("branches", belongings.branches),
+        ("work", belongings.work),
+        ("leftovers", belongings.remains),
         ("sandbox", _sandbox),
         ("models", _models),
         ("disk", _disk),
@@ -100,17 +95,15 @@ def _database(project: Project) -> Check:
 
 
 def _units(project: Project) -> Check:
-    """Every open unit is in exactly one of the states that have a way on."""
+    """The rows keep their invariants: every open unit is in exactly one state that has a way on."""
     tx = open_reader(place_of(project))
-    now = SystemClock().now()
-    lost = [
-        unit.id
-        for unit in units.listed(tx, most=1_000_000)
-        if not unit.terminal and standing(unit, now) == "ready" and not eligible(unit, now)
-    ]
-    if lost:
-        return Check("units", "fail", "neither ready nor waiting for anything: " + ", ".join(lost))
-    return Check("units", "pass", f"{units.open_count(tx)} open, each with a reason")
+    found = faults(invariants.snapshot(tx))
+    if not found:
+        return Check("units", "pass", f"{units.open_count(tx)} open, each with a reason")
+    mendable = sum(fault.repair is not None for fault in found)
+    more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    detail = "; ".join(fault.line() for fault in found[:_SHOWN]) + more
+    return Check("units", "fail", f"{detail} → sf doctor fix mends {mendable} of {len(found)}")
 
 
 def _lock(project: Project) -> Check:
@@ -149,14 +142,15 @@ def _sandbox(project: Project) -> Check:
 
 
 def _models(project: Project) -> Check:
+    from sf.providers.catalog import load_playbook
     from sf.secrets import resolve
 
     config = load_config(project)
-    names = {
-        model.partition(":")[0]
-        for tier in (config.tiers.fast, config.tiers.standard, config.tiers.reasoning)
-        for model in tier.models[:1]
-    }
+    tiers = (config.tiers.fast, config.tiers.standard, config.tiers.reasoning)
+    for name in dict.fromkeys(tier.models[0] for tier in tiers):
+        if name.startswith("script:"):
+            load_playbook(project.dot / "playbooks", name.removeprefix("script:"))
+    names = {model.partition(":")[0] for tier in tiers for model in tier.models[:1]}
     for provider in sorted(names - {"script"}):
         settings = config.providers.get(provider)
         resolve(

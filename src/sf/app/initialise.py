@@ -76,6 +76,7 @@ def initialise(root: Path) -> Initialised:
         unwired = ", ".join(command for command in (stack.tests, stack.lint) if command) if gates else ""
     written = [name for name, (content, mode) in wanted.items() if _write(project.dot / name, content, mode)]
     identify(project)
+    _forget_empty(project.database)
     transact(place_of(project), lambda tx: None)
     return Initialised(root, stack, tuple(written), unwired)
 
@@ -139,3 +140,9 @@ def _write(path: Path, content: str, mode: int) -> bool:
     path.write_text(content, encoding="utf-8")
     path.chmod(mode)
     return True
+
+
+def _forget_empty(database: Path) -> None:
+    """A file of no bytes is what an sf that was killed at this very moment leaves."""
+    if database.is_file() and database.stat().st_size == 0:
+        database.unlink()

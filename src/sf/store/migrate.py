@@ -57,7 +57,12 @@ def current(connection: Connection) -> int:
     if not connection.has_table("schema_migrations"):
         return 0
     row = connection.execute("SELECT COALESCE(MAX(version), 0) AS version FROM schema_migrations").fetchone()
-    return int(row["version"])
+    if not isinstance(row["version"], int):
+        raise StoreUnusable(
+            f"its schema has the version {row['version']!r}: it is a database of another program",
+            hint="bring your own back from a copy, or remove it and run sf init, which begins with nothing",
+        )
+    return row["version"]
 
 
 def refuse_newer(connection: Connection, engine: Engine) -> int:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from pathlib import Path
 
 from sf.errors import StoreUnusable
 from sf.store.engine import Connection
 
 _BUSY_MS = 10_000
+_BIRTH = 0.5
+_NOT_OURS = "bring your own back from a copy, or remove it and run sf init, which begins with nothing"
 
 
 class FileConnection(sqlite3.Connection):
@@ -59,23 +62,42 @@ class SqliteEngine:
         """A connection that cannot write; unless it must see later commits, a read-only disk will do."""
         if not self._path.exists():
             raise StoreUnusable(f"there is no database at {self._path}", hint="run sf init")
+        self._refuse_empty()
         error: sqlite3.Error | None = None
         for options in ("mode=ro",) if live else ("mode=ro", "immutable=1"):
             try:
                 connection = _connect(f"{self._path.absolute().as_uri()}?{options}", uri=True)
-                connection.has_table("schema_migrations")
+                self._refuse_foreign(connection)
                 return connection
             except sqlite3.Error as caught:
                 error = caught
         raise StoreUnusable(f"cannot read {self._path}: {error}", hint="sf doctor says more")
 
     def connect_writing(self) -> FileConnection:
-        """A connection that may write."""
+        """A connection that may write. Raises StoreUnusable for a file that sf did not make."""
+        self._refuse_empty()
         connection = _connect(str(self._path))
+        try:
+            self._refuse_foreign(connection)
+        except BaseException:
+            connection.close()
+            raise
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         return connection
+
+    def _refuse_empty(self) -> None:
+        """A file of no bytes held rows once, or is being made this moment by another process."""
+        deadline = time.monotonic() + _BIRTH
+        while self._path.is_file() and self._path.stat().st_size == 0:
+            if time.monotonic() >= deadline:
+                raise StoreUnusable(f"{self._path} is empty", hint=_NOT_OURS)
+            time.sleep(0.02)
+
+    def _refuse_foreign(self, connection: FileConnection) -> None:
+        if not connection.has_table("schema_migrations") and connection.tables():
+            raise StoreUnusable(f"{self._path} is a database of another program", hint=_NOT_OURS)
 
     def ring(self, connection: Connection) -> None:
         """A file has no bell: `scheduler.doorbell` is rung after the commit."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -10,12 +11,16 @@ import msgspec
 
 from sf.errors import BadUsage, GitFailed
 from sf.workspaces import _facade, _layout
+from sf.workspaces._journal import Desk
 from sf.workspaces._landing import Landed, Landing, recover
+from sf.workspaces._layout import read_small
 from sf.workspaces._refs import read_ref, update_ref
 from sf.workspaces._transfer import present, transfer
 from sf.workspaces._user_checkout import dirty_paths, worktrees_using
 from sf.workspaces.git import Git, Identity
 from sf.workspaces.refusals import CheckoutBusy
+
+_FILTER = re.compile(r"\sfilter=\S")
 
 __all__ = ["Head", "Landed", "ObjectSource", "UserRepository"]
 
@@ -118,6 +123,32 @@ class UserRepository:
     async def recover_landing(self) -> str | None:
         """Finish or undo a landing that was interrupted; say in one line what was done, None if nothing."""
         return await recover(self._git, self._layout, self._state)
+
+    def unfinished_landing(self) -> str:
+        """What a landing that has not ended says of itself, and the locks it holds; empty for none."""
+        journal = Desk(self._layout, self._state).read()
+        if journal is None:
+            return ""
+        names = ("HEAD.lock", "index.lock")
+        held = [name for name in names if read_small(self._layout.git_dir / name) == journal.landing_id]
+        return f"{journal.new[:10]} into {journal.branch} ({journal.step})" + (
+            f", which holds {' and '.join(held)}" if held else ""
+        )
+
+    async def filtered(self) -> list[str]:
+        """Return the lines of attributes that ask for a filter, as `file: line`."""
+        files = {
+            name: self.root / name
+            for name in await self.tracked_files()
+            if name.rpartition("/")[2] == ".gitattributes"
+        }
+        files["info/attributes"] = self._layout.common / "info" / "attributes"
+        return [
+            f"{name}: {line.strip()}"
+            for name, path in files.items()
+            for line in ("" if path.is_symlink() else read_small(path)).splitlines()
+            if _FILTER.search(line) and not line.lstrip().startswith("#")
+        ]
 
     async def keep_branch(
         self, name: str, commit: str, owned: ObjectSource, *, only_new: bool = False

@@ -1,4 +1,4 @@
-"""Looking: status, why, history, doctor. Nothing heavy is imported here."""
+"""Looking: status, why, history. Nothing heavy is imported here."""
 
 from __future__ import annotations
 
@@ -159,23 +159,3 @@ def parse_date(text: str | None) -> int | None:
         return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
     except ValueError:
         raise BadUsage(f"--since {text!r}: expected a date such as 2026-04-01") from None
-
-
-@click.command()
-@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
-@click.pass_obj
-def doctor(speech: Speech, as_json: bool) -> int:
-    """Check configuration, workflows, gates, database, lock, git, sandbox and keys.
-
-    Exit code 0 when everything passes, 1 when anything warns or fails.
-    """
-    from sf.app.doctor import examine
-
-    checks = examine(find_project(Path.cwd()))
-    if not speech.answer(checks, as_json=as_json):
-        for check in checks:
-            mark = {"pass": ("ok  ", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "red")}[
-                check.verdict
-            ]
-            speech.say(f"{speech.paint(*mark)}  {check.name:<14} {check.detail}")
-    return 0 if all(check.verdict == "pass" for check in checks) else 1

@@ -1,0 +1,55 @@
+"""Taking care of a project: doctor, clean, session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sf.paths import find_project
+from sf.surfaces.cli.speech import Speech
+
+
+@click.group(invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@click.pass_context
+def doctor(ctx: click.Context, as_json: bool) -> int:
+    """Check configuration, workflows, gates, hooks, database, rows, git, worktrees, sandbox and keys.
+
+    Exit code 0 when everything passes, 1 when anything warns or fails.
+    """
+    if ctx.invoked_subcommand is not None:
+        return 0
+    from sf.app.doctor import examine
+
+    speech: Speech = ctx.obj
+    checks = examine(find_project(Path.cwd()))
+    if not speech.answer(checks, as_json=as_json):
+        for check in checks:
+            mark = {"pass": ("ok  ", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "red")}[
+                check.verdict
+            ]
+            speech.say(f"{speech.paint(*mark)}  {check.name:<14} {check.detail}")
+    return 0 if all(check.verdict == "pass" for check in checks) else 1
+
+
+@doctor.command()
+@click.option("--dry-run", is_flag=True, help="Only show what would be repaired.")
+@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@click.pass_obj
+def fix(speech: Speech, dry_run: bool, as_json: bool) -> int:
+    """Put right every row that breaks a rule, where only one value can be right.
+
+    Nothing may run meanwhile. Exit code 1 when something is left that only you can decide.
+    """
+    from sf.app.mending import mend
+
+    mended = mend(find_project(Path.cwd()), dry_run=dry_run)
+    if not speech.answer(mended, as_json=as_json):
+        for line in mended.repaired:
+            speech.say(f"{'would repair' if dry_run else 'repaired'}  {line}")
+        for line in mended.left:
+            speech.say(f"left to you  {line}")
+        if not mended.repaired and not mended.left:
+            speech.say("nothing to repair")
+    return 1 if mended.left else 0
