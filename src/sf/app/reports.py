@@ -13,6 +13,8 @@ from sf.domain.ids import full_id
 from sf.domain.queue import standing
 from sf.domain.runs import Run
 from sf.domain.units import GATE_BLOCKED, WAY_OUT, Status, Unit
+from sf.observe import disk
+from sf.observe.disk import DiskUse
 from sf.paths import DRIFT_FILE, Project
 from sf.scheduler import lock
 from sf.store import blockers, ledger, records, runs, sessions, units
@@ -66,6 +68,10 @@ class StatusReport(msgspec.Struct, frozen=True):
     tokens: int
     cost_micro_usd: int
     worked_ms: int
+    disk: DiskUse | None = None
+    """What was measured last."""
+    crowded: str = ""
+    """Why nothing new is begun, when the disk is the reason."""
 
 
 def status(project: Project) -> StatusReport:
@@ -75,6 +81,7 @@ def status(project: Project) -> StatusReport:
     session = sessions.current(tx)
     holder = lock.is_held(project.lock)
     totals = runs.totals(tx)
+    use = disk.last(project)
     open_units = [unit for unit in units.listed(tx, most=200) if not unit.terminal]
     return StatusReport(
         project=project.root.name,
@@ -92,6 +99,8 @@ def status(project: Project) -> StatusReport:
         tokens=totals["input_tokens"] + totals["output_tokens"],
         cost_micro_usd=totals["cost_micro_usd"],
         worked_ms=totals["milliseconds"],
+        disk=use,
+        crowded=disk.crowded(use),
     )
 
 

@@ -139,10 +139,14 @@ def _refuse_loosening(base: dict[str, Any], project: dict[str, Any], file: str) 
         found.append(f"{file}: harness.hooks: a file that git tracks may not run commands on your machine")
     if project.get("attention"):
         found.append(f"{file}: attention: a file that git tracks may not answer in your place")
-    for key, wanted in project.get("budget", {}).items():
-        present = base.get("budget", {}).get(key, 0)
+    if "keep_archive" in project.get("housekeeping", {}):
+        found.append(f"{file}: housekeeping.keep_archive: a file that git tracks may not throw anything away")
+    limits = [("budget", key) for key in project.get("budget", {})]
+    limits += [("housekeeping", "max_worktrees_gb")] * ("max_worktrees_gb" in project.get("housekeeping", {}))
+    for table, key in limits:
+        wanted, present = project[table][key], base.get(table, {}).get(key, 0)
         if present and not 0 < wanted <= present:
-            found.append(f"{file}: budget.{key}: a file that git tracks may not raise {present} to {wanted}")
+            found.append(f"{file}: {table}.{key}: a file that git tracks may not raise {present} to {wanted}")
     if project.get("harness", {}).get("log"):
         found.append(f"{file}: harness.log: a file that git tracks may not choose where sf writes")
     named = [model for tier in project.get("tiers", {}).values() for model in tier.get("models", ())]

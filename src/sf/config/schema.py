@@ -205,6 +205,13 @@ class Store(Section, frozen=True):
     url: str = ""
 
 
+class Housekeeping(Section, frozen=True):
+    """[housekeeping]: what may lie about, and for how long."""
+
+    keep_archive: Seconds = Seconds(0)
+    max_worktrees_gb: Annotated[float, Meta(ge=0)] = 0.0
+
+
 class Config(Section, frozen=True):
     """The whole of config.toml."""
 
@@ -216,6 +223,7 @@ class Config(Section, frozen=True):
     budget: Budget = Budget()
     attention: Attention = Attention()
     store: Store = Store()
+    housekeeping: Housekeeping = Housekeeping()
 
 
 SESSION_IMMUTABLE = (

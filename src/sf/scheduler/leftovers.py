@@ -80,6 +80,15 @@ def _active(project: Project, due: set[str]) -> list[Path]:
     return [path for path in _entries(project.dot / "active") if path.name not in kept]
 
 
+def folder_owners(project: Project, read: Tx) -> list[Unit]:
+    """The units that have a folder in `.sf/active`."""
+    names = {path.name for path in _entries(project.dot / "active")}
+    if not names:
+        return []
+    known = units.listed(read, archived=True, most=1_000_000)
+    return [unit for unit in known if folder_name(unit.id) in names]
+
+
 def _entries(folder: Path) -> list[Path]:
     try:
         return sorted(Path(entry.path) for entry in os.scandir(folder))

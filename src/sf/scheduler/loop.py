@@ -24,6 +24,7 @@ from sf.paths import DRIFT_FILE
 from sf.scheduler import admission, claims, closing, intents, rechecks, recovery, replies
 from sf.scheduler.admission import Selection
 from sf.scheduler.conduct import Conduct
+from sf.scheduler.housekeeping import Housekeeper
 from sf.scheduler.purse import Purse
 from sf.scheduler.roster import Roster
 from sf.store import attention, sessions, units
@@ -59,6 +60,7 @@ class Loop:
         selection: Selection | None = None,
     ) -> None:
         self._desk = desk
+        self._house = Housekeeper(desk)
         self._live = live
         self._holder = holder
         self._host = socket.gethostname()
@@ -137,6 +139,7 @@ class Loop:
         await self._answer_due()
         self._purse.look()
         await self._close_units()
+        await self._house.look(idle=not self._roster)
         if not self._stopped():
             await self._dispatch()
         await self._mark_wound_up()
@@ -266,7 +269,7 @@ class Loop:
         running = self._roster.units
         caps = self._desk.config.harness.concurrency
         read = self._desk.database.read
-        waiting = attention.count(read) > self._desk.config.attention.max_waiting
+        full = attention.count(read) > self._desk.config.attention.max_waiting or bool(self._house.crowded)
         for unit in admission.admit(
             read,
             caps,
@@ -274,7 +277,7 @@ class Loop:
             self._selection,
             self._dispatched,
             station=self._desk.station,
-            begun_only=waiting,
+            begun_only=full,
         ):
             if self._selection.spent(self._dispatched):
                 return
@@ -343,6 +346,8 @@ class Loop:
         if held:
             return "waiting", ""
         left = units.open_count(self._desk.database.read, self._desk.station)
+        if left and self._house.crowded:
+            return "waiting", self._house.crowded
         if left and self._selection == Selection():
             return "failed", f"{left} open unit(s) can neither run nor wait for anything: sf doctor"
         return "done", ""

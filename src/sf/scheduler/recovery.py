@@ -11,7 +11,7 @@ from sf.harness.desk import Desk
 from sf.harness.rules import Rules
 from sf.harness.settle import Ending
 from sf.policy import orphans
-from sf.scheduler import closing
+from sf.scheduler import closing, housekeeping
 from sf.store import runs, units
 from sf.store.tx import Tx
 from sf.workspaces.worktree import remove_folder
@@ -26,6 +26,8 @@ async def recover(desk: Desk) -> list[str]:
     if landing:
         desk.log.warning("an interrupted merge was put right", detail=landing)
     await _remove_leftovers(desk)
+    for unit_id in housekeeping.archive_ended(desk):
+        desk.log.info("artifacts of an ended unit archived", unit_id=unit_id, unit_type=unit_id.split("/")[0])
     found = units.running(desk.database.read, desk.station)
     ended = orphans.end(run.id for unit in found if (run := runs.live_of_unit(desk.database.read, unit.id)))
     if ended:

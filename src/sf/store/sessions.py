@@ -23,6 +23,9 @@ def ensure(tx: Tx, now: Instant, branch: str | None = None) -> str:
     if row is None:
         session_id = ulid()
         tx.run(_Q["new_session"], id=session_id, branch=branch, now=now)
+        # What the session before left open, with what waits for a person about it, goes on in this one.
+        for what in ("units", "blockers", "questions"):
+            tx.run(_Q[f"carry_{what}"], id=session_id)
         return session_id
     if row["integration_branch"] is None and branch is not None:
         tx.run(_Q["set_branch"], id=row["id"], branch=branch, now=now)
@@ -32,6 +35,16 @@ def ensure(tx: Tx, now: Instant, branch: str | None = None) -> str:
 def current(tx: Tx) -> Row | None:
     """The project's session, if it has one."""
     return tx.one(_Q["current_session"])
+
+
+def end(tx: Tx, session_id: str, now: Instant) -> bool:
+    """Close a session for good; False when it was. The next `ensure` begins another one."""
+    return tx.run(_Q["end_session"], id=session_id, now=now) == 1
+
+
+def listed(tx: Tx) -> Sequence[Row]:
+    """Every session, oldest first, with the units that ended well in it and what it cost."""
+    return tx.all(_Q["sessions"])
 
 
 def set_status(tx: Tx, session_id: str, status: SessionStatus, now: Instant, detail: str = "") -> None:

@@ -81,6 +81,27 @@ INSERT INTO sessions (id, status, integration_branch, created_at, updated_at) VA
 -- name: current_session
 SELECT * FROM sessions WHERE status <> 'complete' ORDER BY id DESC LIMIT 1
 
+-- name: end_session
+UPDATE sessions SET status = 'complete', detail = '', ended_at = :now, updated_at = :now
+WHERE id = :id AND status <> 'complete'
+
+-- name: carry_units
+UPDATE units SET session_id = :id WHERE archived_at IS NULL AND session_id <> :id
+
+-- name: carry_blockers
+UPDATE session_blockers SET session_id = :id WHERE resolved_at IS NULL AND session_id <> :id
+
+-- name: carry_questions
+UPDATE attention SET session_id = :id WHERE closed_at IS NULL AND session_id <> :id
+
+-- name: sessions
+SELECT s.id, s.status, s.integration_branch, s.created_at, s.ended_at,
+  (SELECT COUNT(*) FROM units u WHERE u.session_id = s.id) AS units,
+  (SELECT COUNT(*) FROM units u WHERE u.session_id = s.id AND u.phase = 'complete' AND u.verdict = 'success') AS done,
+  (SELECT CAST(COALESCE(SUM(COALESCE(p.cost_micro_usd, p.estimate_micro_usd)), 0) AS BIGINT)
+   FROM spend p WHERE p.session_id = s.id) AS cost_micro_usd
+FROM sessions s ORDER BY s.id
+
 -- name: set_session
 UPDATE sessions SET status = :status, detail = :detail, updated_at = :now WHERE id = :id
 

@@ -22,7 +22,9 @@ LIMIT :most
 SELECT * FROM units
 WHERE phase_status IN ('pending','interrupted','failed') AND phase <> 'complete'
   AND archived_at IS NULL AND hold_kind IS NULL AND open_blockers = 0 AND open_children = 0
-  AND parent_ready = 1 AND lane_open = 1 AND due_at IS NULL AND phase_rank = :rank AND attempt > 0
+  AND parent_ready = 1 AND lane_open = 1 AND due_at IS NULL AND phase_rank = :rank
+  AND (attempt > 0 OR base_commit IS NOT NULL OR EXISTS (SELECT 1 FROM units p
+    WHERE p.id = units.parent_id AND p.type = 'slice' AND p.base_commit IS NOT NULL))
   AND (:station = '' OR COALESCE(station, :station) = :station)
 ORDER BY COALESCE(priority, 1000000), created_at, id
 LIMIT :most

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+from sf.domain.clock import rfc3339
 from sf.paths import find_project
-from sf.surfaces.cli.speech import Speech
+from sf.surfaces.cli.speech import Speech, money, table
 
 
 @click.group(invoke_without_command=True)
@@ -53,3 +54,52 @@ def fix(speech: Speech, dry_run: bool, as_json: bool) -> int:
         if not mended.repaired and not mended.left:
             speech.say("nothing to repair")
     return 1 if mended.left else 0
+
+
+@click.group()
+def session() -> None:
+    """The project's sessions: [budget] session_usd is counted for each by itself."""
+
+
+@session.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@click.pass_obj
+def list_(speech: Speech, as_json: bool) -> int:
+    """Every session: when it began and ended, what was done in it, what it cost."""
+    from sf.app import periods
+
+    found = periods.listed(find_project(Path.cwd()))
+    if speech.answer(found, as_json=as_json):
+        return 0
+    if not found:
+        speech.say("there is no session yet: sf plan or sf auto begins one")
+        return 0
+    rows = [
+        [
+            line.id,
+            rfc3339(line.started_at)[:16],
+            rfc3339(line.ended_at)[:16] if line.ended_at is not None else "",
+            line.status,
+            f"{line.done} / {line.units}",
+            money(line.cost_micro_usd),
+        ]
+        for line in found
+    ]
+    for text in table(rows, ["session", "began", "ended", "status", "units done", "cost"]):
+        speech.say(text)
+    return 0
+
+
+@session.command()
+@click.option("--force", is_flag=True, help="Even with open units; the next session takes them over.")
+@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@click.pass_obj
+def end(speech: Speech, force: bool, as_json: bool) -> int:
+    """End the present session; the next `sf plan` or `sf auto` begins one with an account of its own."""
+    from sf.app import periods
+
+    ended = periods.end(find_project(Path.cwd()), force=force)
+    if not speech.answer(ended, as_json=as_json):
+        carried = f"; {ended.carried} open unit(s) go on in the next one" if ended.carried else ""
+        speech.say(f"session {ended.session_id} has ended{carried}")
+    return 0

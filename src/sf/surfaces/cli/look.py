@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from sf.domain.clock import brief_duration, rfc3339
+from sf.domain.sizes import told
 from sf.errors import BadUsage
 from sf.paths import find_project
 from sf.surfaces.cli.speech import Speech, count, money, progress_bar, table
@@ -33,6 +34,11 @@ def status(speech: Speech, as_json: bool) -> int:
         speech.say(f"{word + ':':<12}{progress_bar(done, total)}")
     worked = f"{report.runs} runs, {brief_duration(report.worked_ms)}"
     speech.say(f"Spent:      {worked}, {count(report.tokens)} tokens, {money(report.cost_micro_usd)}")
+    if report.disk is not None:
+        room = f"worktrees {told(report.disk.worktrees)}, sf's repository {told(report.disk.repository)}"
+        speech.say(f"Disk:       {room}")
+    if report.crowded:
+        speech.say(f"            {report.crowded}")
     for line in report.running:
         spent = f"{brief_duration(line.elapsed_ms)} {count(line.tokens)} {money(line.cost_micro_usd)}"
         speech.say(f"Running:    {line.id} {line.phase} {spent}  {line.title}")
