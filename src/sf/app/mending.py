@@ -34,12 +34,11 @@ def mend(project: Project, *, dry_run: bool = False) -> Mended:
     config = load_config(project)
     place = stores.chosen(project, config)
     with contextlib.ExitStack() as held:
-        if not dry_run:
-            held.enter_context(lock.ProjectLock(project.lock, "sf doctor fix"))
-            if not isinstance(place, Path):
-                from sf.scheduler.notices import seat
+        held.enter_context(lock.ProjectLock(project.lock, "sf doctor fix"))
+        if not isinstance(place, Path):
+            from sf.scheduler.notices import seat
 
-                held.enter_context(seat(place))
+            held.enter_context(seat(place))
         repaired, left = _mended(place, config, dry_run=dry_run)
     if not dry_run:
         log = Log(project.log_file(config.harness.log.path))

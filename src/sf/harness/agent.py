@@ -30,6 +30,7 @@ from sf.harness.prompts import Prompt
 from sf.harness.site import WorkSite
 from sf.harness.turn import Dialogue, Ended, Pace
 from sf.harness.workshop import Place
+from sf.paths import SCRATCH
 from sf.policy.mediator import Circumstances, Decision
 from sf.policy.orphans import MARK
 from sf.policy.sandbox import clean_env
@@ -199,7 +200,7 @@ class Agent:
     def scratch(self) -> Path:
         """The run's own temporary folder, kept from one command to the next."""
         if self._scratch is None:
-            self._scratch = Path(tempfile.mkdtemp(prefix="sf-run-"))
+            self._scratch = Path(tempfile.mkdtemp(prefix=f"{SCRATCH}{self.lease.run_id}-"))
         return self._scratch
 
     def close(self) -> None:

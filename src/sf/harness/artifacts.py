@@ -79,14 +79,17 @@ def link_workspace(project: Project, unit_id: str, folder: Path) -> None:
 def archive(project: Project, unit_id: str, now: Instant) -> Path | None:
     """Move the unit's folder to the archive by one rename; None when it has none."""
     source = project.active(unit_id)
-    if not source.exists():
-        return None
-    target = project.archived(unit_id, now)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    number = 1
+    return archive_folder(project, source, now) if source.exists() else None
+
+
+def archive_folder(project: Project, source: Path, now: Instant) -> Path:
+    """Move a folder of artifacts to the archive by one rename, beside whatever has its name; where it is."""
+    first = project.archived(source.name, now)
+    first.parent.mkdir(parents=True, exist_ok=True)
+    target, number = first, 1
     while target.exists():
         number += 1
-        target = project.archived(unit_id, now).with_name(f"{project.archived(unit_id, now).name}.{number}")
+        target = first.with_name(f"{first.name}.{number}")
     source.rename(target)
     return target
 

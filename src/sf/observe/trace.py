@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import queue
+import re
 import threading
 import time
 from collections.abc import Callable
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -113,9 +114,39 @@ class Tracer:
         return out
 
     def _index(self) -> None:
-        """`_meta.json`: the schema version and the files there are."""
-        files = sorted(file.name for file in self._folder.glob("trace-*.jsonl"))
-        (self._folder / "_meta.json").write_bytes(msgspec.json.encode({**_meta(), "files": files}))
+        _write_index(self._folder)
+
+
+def _write_index(folder: Path) -> None:
+    """`_meta.json`: the schema version and the files there are."""
+    files = sorted(file.name for file in folder.glob("trace-*.jsonl"))
+    (folder / "_meta.json").write_bytes(msgspec.json.encode({**_meta(), "files": files}))
+
+
+def older(folder: Path, before: date) -> list[Path]:
+    """The files of days before a date, oldest first."""
+    return [file for file in sorted(folder.glob("trace-*.jsonl")) if (day_of(file.name) or before) < before]
+
+
+def day_of(name: str) -> date | None:
+    """The day that a file's name gives, as `trace-2026-01-31.jsonl` or `2026-01-31-anything` do."""
+    found = re.match(r"(?:trace-)?(\d{4}-\d\d-\d\d)\b", name)
+    try:
+        return date.fromisoformat(found[1]) if found else None
+    except ValueError:
+        return None
+
+
+def rotate(file: Path, archive: Path) -> Path:
+    """Move a day's file to the archive by one rename; where it is now."""
+    archive.mkdir(parents=True, exist_ok=True)
+    target, number = archive / file.name, 1
+    while target.exists():
+        number += 1
+        target = archive / f"{file.stem}.{number}.jsonl"
+    file.rename(target)
+    _write_index(file.parent)
+    return target
 
 
 def _end_torn_line(out: BinaryIO) -> None:

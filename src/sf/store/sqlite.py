@@ -96,7 +96,13 @@ class SqliteEngine:
             time.sleep(0.02)
 
     def _refuse_foreign(self, connection: FileConnection) -> None:
-        if not connection.has_table("schema_migrations") and connection.tables():
+        # Before the first pragma: that would already write into the file.
+        if connection.has_table("schema_migrations"):
+            kind = connection.execute("SELECT typeof(MAX(version)) FROM schema_migrations").fetchone()[0]
+            foreign = kind not in ("integer", "null")
+        else:
+            foreign = bool(connection.tables())
+        if foreign:
             raise StoreUnusable(f"{self._path} is a database of another program", hint=_NOT_OURS)
 
     def ring(self, connection: Connection) -> None:

@@ -140,6 +140,13 @@ class OwnedRepository:
             lock.unlink(missing_ok=True)
         return bool(stale)
 
+    async def holds(self, commit: str) -> bool:
+        """Return whether a commit is here."""
+        output = await self.git.run(
+            "cat-file", "-e", f"{commit}^{{commit}}", git_dir=self._path, ok=(0, 1, 128)
+        )
+        return output.code == 0
+
     async def refs(self, prefix: str) -> dict[str, str]:
         """Return the refs below `prefix` and their commits."""
         output = await self.git.run(

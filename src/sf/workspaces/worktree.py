@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sf.containment import sanitize
 from sf.errors import WorkspaceFailed
-from sf.workspaces import _agent_git, parked
+from sf.workspaces import _agent_git, rescue
 from sf.workspaces._snapshot import Snapshot
 from sf.workspaces.changes import FileChange
 from sf.workspaces.owned import OwnedRepository
@@ -146,13 +146,7 @@ class Worktree:
         commit = tip
         if tree is not None and tree != await self._owned.tree_of(tip):
             commit = await self._owned.commit_tree(tree, [tip], f"Rescued from {self.branch}")
-        prefix = f"{parked.RESCUES}{parked.stem(self.branch)}-"
-        taken = await self._owned.refs(parked.RESCUES)
-        number = 1
-        while f"{prefix}{number}" in taken:
-            number += 1
-        await self._owned.set_ref(f"{prefix}{number}", commit, None)
-        return f"{prefix}{number}"
+        return await rescue.park(self._owned, self.branch, commit)
 
     async def _tree_if_there(self) -> str | None:
         return await self.snapshot() if self.folder.is_dir() and not self.folder.is_symlink() else None
@@ -170,6 +164,11 @@ async def checkout_folder(owned: OwnedRepository, folder: Path, commit: str) -> 
         _agent_git.write,
         *(folder, owned.git_dir, _index_of(owned, folder), None, commit, owned.identity),
     )
+
+
+def discard(path: Path) -> None:
+    """Remove a file, or a folder with all that is below it; nothing is kept."""
+    _agent_git.discard(path)
 
 
 async def remove_folder(owned: OwnedRepository, folder: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from sf.domain.clock import rfc3339
+from sf.domain.sizes import told
 from sf.paths import find_project
 from sf.surfaces.cli.speech import Speech, money, table
 
@@ -103,3 +104,26 @@ def end(speech: Speech, force: bool, as_json: bool) -> int:
         carried = f"; {ended.carried} open unit(s) go on in the next one" if ended.carried else ""
         speech.say(f"session {ended.session_id} has ended{carried}")
     return 0
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@click.pass_obj
+def clean(speech: Speech, dry_run: bool, as_json: bool) -> int:
+    """Archive old traces, put leftover worktrees away, pack sf's repository, vacuum the database.
+
+    Work that is not merged is kept under refs/sf/rescue/. Nothing may run meanwhile.
+    """
+    from sf.app.tidying import clean as tidy
+
+    steps = tidy(find_project(Path.cwd()), dry_run=dry_run)
+    if not speech.answer(steps, as_json=as_json):
+        for step in steps:
+            size = f" ({told(step.size)})" if step.size else ""
+            mark = "would " if dry_run else "FAILED to " if step.failed else ""
+            note = f": {step.note}" if step.note else ""
+            speech.say(f"{mark}{step.what} {step.subject}{size}{note}")
+        if not steps:
+            speech.say("nothing to tidy up")
+    return 1 if any(step.failed for step in steps) else 0
