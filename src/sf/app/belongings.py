@@ -116,7 +116,12 @@ def work(project: Project) -> Check:
 
 async def _work(project: Project) -> Check:
     read = open_reader(place_of(project))
-    begun = [unit for unit in units.listed(read, most=1_000_000) if unit.branch and not unit.terminal]
+    here = (None, "", project.key)
+    begun = [
+        unit
+        for unit in units.listed(read, most=1_000_000)
+        if unit.branch and not unit.terminal and unit.station in here
+    ]
     owned = await _owned(project)
     if owned is None:
         if begun:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from pathlib import Path
 
 import msgspec
 
@@ -46,30 +44,25 @@ async def _clean(project: Project, descriptor: int, *, dry_run: bool) -> list[Ti
     owned = await OwnedRepository.open(project.repository, user, git) if there else None
     place = stores.chosen(project, config)
     clock = SystemClock()
-    with contextlib.ExitStack() as held:
-        if owned is not None:
-            owned.clear_locks()
-        if not isinstance(place, Path):
-            from sf.scheduler.notices import seat
-
-            held.enter_context(seat(place))
-        premises = cleaning.Premises(
-            project=project,
-            read=open_reader(place),
-            place=place,
-            user=user,
-            owned=owned,
-            now=clock.now(),
-            keep_archive=float(config.housekeeping.keep_archive),
-        )
-        due = await cleaning.steps(premises)
-        if dry_run:
-            return [Tidied(step.what, step.subject, step.size) for step in due]
-        log = Log(project.log_file(config.harness.log.path))
-        done = [await _carry_out(step, log) for step in due]
-        quota = int(config.housekeeping.max_worktrees_gb * disk.GIB)
-        disk.keep(project, disk.measure(project, clock.now(), quota))
-        return done
+    if owned is not None:
+        owned.clear_locks()
+    premises = cleaning.Premises(
+        project=project,
+        read=open_reader(place),
+        place=place,
+        user=user,
+        owned=owned,
+        now=clock.now(),
+        keep_archive=float(config.housekeeping.keep_archive),
+    )
+    due = await cleaning.steps(premises)
+    if dry_run:
+        return [Tidied(step.what, step.subject, step.size) for step in due]
+    log = Log(project.log_file(config.harness.log.path))
+    done = [await _carry_out(step, log) for step in due]
+    quota = int(config.housekeeping.max_worktrees_gb * disk.GIB)
+    disk.keep(project, disk.measure(project, clock.now(), quota))
+    return done
 
 
 async def _carry_out(step: cleaning.Step, log: Log) -> Tidied:

@@ -27,6 +27,10 @@ class Drift(msgspec.Struct, frozen=True):
     running: str
     file: str
 
+    def told(self) -> str:
+        """The difference in words."""
+        return f"{self.key}: runs with {self.running}, the file says {self.file}"
+
 
 class Reloaded(msgspec.Struct, frozen=True):
     """What a changed file led to: a new configuration, or the problems that kept the old one."""

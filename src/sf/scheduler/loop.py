@@ -181,16 +181,11 @@ class Loop:
             return
         for drift in reloaded.drift:
             self._desk.log.warning("config drift", field=drift.key, running=drift.running, file=drift.file)
-        self._write_drift()
+        # What `sf status` shows as drift; the file goes when the session ends.
+        lines = [item.told() for item in self._live.drift]
+        (self._desk.project.runtime / DRIFT_FILE).write_bytes(msgspec.json.encode(lines))
         self._apply_config(self._live.current)
         self._desk.announce(events.CONFIG_RELOADED, drift=[item.key for item in reloaded.drift])
-
-    def _write_drift(self) -> None:
-        """What `sf status` shows as drift; the file goes when the session ends."""
-        lines = [
-            f"{item.key}: runs with {item.running}, the file says {item.file}" for item in self._live.drift
-        ]
-        (self._desk.project.runtime / DRIFT_FILE).write_bytes(msgspec.json.encode(lines))
 
     async def _apply_intents(self) -> None:
         read = self._desk.database.read
