@@ -5,33 +5,37 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sf.domain import outcomes as o
 from sf.domain.invariants import Fault, faults
 from sf.domain.phases import Phase
 from sf.domain.spending import Caps
-from sf.domain.units import Status
+from sf.domain.units import HoldKind, Status
 from sf.scheduler import repairs
 from sf.store import attention, blockers, invariants, runs, spending
 from sf.store.connection import open_reader
 from sf.store.spending import payer
-from tests.support.ground import Ground
+from tests.support.ground import Ground, fresh_ground
 from tests.support.samples import milestone_plan, piece, task
 
 M, S1, S2, T1, T2 = "milestone/m1", "slice/m1/s1", "slice/m1/s2", "task/m1/s1/t1", "task/m1/s1/t2"
 
 
-@pytest.fixture
-def planned(ground: Ground) -> Ground:
+def begin(ground: Ground) -> None:
     """Two slices, the first of which has two tasks; the first task is at work in its worktree."""
     ground.plant()
-    ground.run(
-        M,
-        o.Done(),
-        o.Planned(milestone_plan(piece("one", task("a"), task("b", "a")), piece("two", task("x")))),
-    )
+    slices = piece("one", task("a"), task("b", "a")), piece("two", task("x"))
+    ground.run(M, o.Done(), o.Planned(milestone_plan(*slices)))
     ground.run(T1, o.Failed("turn_failed", "no"))
     ground.in_disorder = True
+
+
+@pytest.fixture
+def planned(ground: Ground) -> Ground:
+    """A ground on which something has begun, to be damaged."""
+    begin(ground)
     return ground
 
 
@@ -170,3 +174,42 @@ def test_a_snapshot_is_of_one_moment(planned: Ground) -> None:
     alter(planned, T1, open_children=4)
     assert invariants.snapshot(reader).units[T1].open_children == 4
     assert first.units[T1].status is Status.FAILED
+
+
+WRONG: dict[str, st.SearchStrategy[Any]] = {
+    "open_children": st.integers(0, 4),
+    "open_blockers": st.integers(0, 4),
+    "parent_ready": st.integers(0, 1),
+    "lane_open": st.integers(0, 1),
+    "lane_owner": st.sampled_from([None, T1, T2, "task/m1/s2/t1", "task/m9/s9/t9"]),
+    "phase_rank": st.integers(0, 9),
+    "due_at": st.sampled_from([None, 5]),
+    "hold_kind": st.sampled_from([None, *(kind.value for kind in HoldKind)]),
+    "phase_status": st.sampled_from([status.value for status in Status]),
+    "archived_at": st.sampled_from([None, 5]),
+    "claim_holder": st.sampled_from([None, "nobody"]),
+    "phase": st.sampled_from([phase.value for phase in Phase]),
+}
+
+
+@given(
+    damage=st.lists(
+        st.sampled_from([M, S1, S2, T1, T2]).flatmap(
+            lambda unit: st.sampled_from(sorted(WRONG)).flatmap(
+                lambda column: WRONG[column].map(lambda value: (unit, column, value))
+            )
+        ),
+        min_size=1,
+        max_size=6,
+    )
+)
+@settings(max_examples=150)
+def test_whatever_was_damaged_one_repair_is_enough(damage: list[tuple[str, str, Any]]) -> None:
+    with fresh_ground() as ground:
+        ground.in_disorder = True
+        begin(ground)
+        for unit_id, column, value in damage:
+            alter(ground, unit_id, **{column: value})
+        mend(ground)
+        assert [fault for fault in broken(ground) if fault.repair is not None] == []
+        assert mend(ground) == []

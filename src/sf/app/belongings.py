@@ -9,7 +9,7 @@ import shutil
 
 from sf.app.checks import Check
 from sf.app.stores import place_of
-from sf.app.trust import load_config
+from sf.app.trust import load_config, load_trusted
 from sf.harness.hooks import script_path
 from sf.paths import Project
 from sf.scheduler import leftovers, lock
@@ -92,12 +92,12 @@ def branches(project: Project) -> Check:
 async def _branches(project: Project) -> Check:
     read, user = open_reader(place_of(project)), await _user(project)
     session = sessions.current(read)
-    wanted = {}
-    if session is not None and session["integration_branch"]:
-        wanted[str(session["integration_branch"])] = "the session"
+    configured = (await load_trusted(project, user)).harness.integration_branch
+    wanted = {configured: "new work"} if configured else {}
     for unit in units.listed(read, most=1_000_000):
-        if not unit.terminal and unit.metadata.get("integration_branch"):
-            wanted.setdefault(str(unit.metadata["integration_branch"]), unit.id)
+        branch = unit.metadata.get("integration_branch") or (session and session["integration_branch"])
+        if not unit.terminal and branch:
+            wanted.setdefault(str(branch), unit.id)
     gone = [
         f"{name!r}, which {who} is to be merged into"
         for name, who in wanted.items()

@@ -69,8 +69,8 @@ async def steps(at: Premises) -> list[Step]:
     if at.owned is not None:
         heads = await _heads(at, at.owned)
         due += [*_worktrees(at, at.owned, found, heads), *await _refs(at.owned, found, heads)]
-        due += await _snapshots(at, at.owned, heads)
-        due += await _packs(at.owned)
+        forgotten = await _snapshots(at, at.owned, heads)
+        due += [*forgotten, *await _packs(at.owned, always=bool(forgotten))]
     return [*due, *_database(at)]
 
 
@@ -229,14 +229,14 @@ async def _landed(read: Tx, owned: OwnedRepository, unit: Unit, heads: dict[str,
     return bool(holders)
 
 
-async def _packs(owned: OwnedRepository) -> list[Step]:
+async def _packs(owned: OwnedRepository, *, always: bool) -> list[Step]:
     async def repack() -> str:
         before = disk.size(owned.git_dir, own=True)[0]
         await packing.repack(owned, f"{KEPT_DAYS}.days.ago")
         return f"{before - disk.size(owned.git_dir, own=True)[0]} bytes less"
 
     size = await packing.loose(owned)
-    return [Step("pack", str(owned.git_dir), size, repack)] if size else []
+    return [Step("pack", str(owned.git_dir), size, repack)] if size or always else []
 
 
 def _database(at: Premises) -> list[Step]:

@@ -82,11 +82,8 @@ def _active(project: Project, due: set[str]) -> list[Path]:
 
 def folder_owners(project: Project, read: Tx) -> list[Unit]:
     """The units that have a folder in `.sf/active`."""
-    names = {path.name for path in _entries(project.dot / "active")}
-    if not names:
-        return []
-    known = units.listed(read, archived=True, most=1_000_000)
-    return [unit for unit in known if folder_name(unit.id) in names]
+    found = (units.find(read, path.name.replace("_", "/")) for path in _entries(project.dot / "active"))
+    return [unit for unit in found if unit is not None]
 
 
 def _entries(folder: Path) -> list[Path]:
