@@ -19,7 +19,6 @@ from sf.errors import HookFailed, HookTimeout
 from sf.harness.attempt import hook_variables
 from sf.harness.desk import Desk
 from sf.harness.results import unit_result
-from sf.harness.rules import Rules
 from sf.paths import DRIFT_FILE
 from sf.scheduler import admission, claims, closing, intents, rechecks, recovery, replies
 from sf.scheduler.admission import Selection
@@ -208,7 +207,7 @@ class Loop:
         if units.expired(self._desk.database.read, self._holder, now, self._desk.station):
             rules = self._desk.rules
             await self._desk.database.write(
-                lambda tx: _sweep(tx, self._holder, self._desk.station, rules, now)
+                lambda tx: recovery.sweep(tx, self._holder, self._desk.station, rules, now)
             )
         station = self._desk.station
         due = units.next_due(self._desk.database.read, station)
@@ -346,8 +345,3 @@ class Loop:
         if left and self._selection == Selection():
             return "failed", f"{left} open unit(s) can neither run nor wait for anything: sf doctor"
         return "done", ""
-
-
-def _sweep(tx: Tx, holder: str, station: str, rules: Rules, now: Instant) -> None:
-    for unit in units.expired(tx, holder, now, station):
-        recovery.interrupt(tx, unit, rules, now)

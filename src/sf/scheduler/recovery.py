@@ -34,13 +34,7 @@ async def recover(desk: Desk) -> list[str]:
         desk.log.warning("processes of interrupted runs ended", count=ended)
     rules, now = desk.rules, desk.clock.now()
 
-    def write(tx: Tx) -> None:
-        for unit in found:
-            interrupt(tx, unit, rules, now)
-        for unit in units.canceled_with_claim(tx, desk.station):
-            _call_off(tx, unit, rules, now)
-
-    await desk.database.write(write)
+    await desk.database.write(lambda tx: interrupt_all(tx, desk.station, rules, now))
     for unit in found:
         desk.log.warning("unit interrupted", unit_id=unit.id, unit_type=unit.type, phase=unit.phase.value)
     return [unit.id for unit in found]
@@ -68,6 +62,20 @@ async def _put_away_again(desk: Desk) -> None:
                 await closing.put_away(desk, unit)
             except OSError as error:
                 desk.log.warning("worktree kept", unit_id=unit.id, unit_type=unit.type, error=str(error))
+
+
+def interrupt_all(tx: Tx, station: str, rules: Rules, now: Instant) -> None:
+    """End every run of a station that a row still speaks of: at its start nothing runs there yet."""
+    for unit in units.running(tx, station):
+        interrupt(tx, unit, rules, now)
+    for unit in units.canceled_with_claim(tx, station):
+        _call_off(tx, unit, rules, now)
+
+
+def sweep(tx: Tx, holder: str, station: str, rules: Rules, now: Instant) -> None:
+    """End the runs of other holders at a station whose claim is over."""
+    for unit in units.expired(tx, holder, now, station):
+        interrupt(tx, unit, rules, now)
 
 
 def _call_off(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:
