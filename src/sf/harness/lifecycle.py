@@ -179,6 +179,7 @@ def cancel(tx: Tx, unit: Unit, reason: str, rules: Rules, now: Instant) -> list[
     if was_running:
         return [*still_running, unit.id]
     marked = units.get(tx, unit.id)
-    if not still_running and marked.archived_at is None:
+    # Counted, for a child that was called off before may still have a run below it.
+    if marked.open_children == 0 and marked.archived_at is None:
         closed(tx, marked, rules, now)
     return still_running
