@@ -1,0 +1,79 @@
+"""Ends that overlap: called off and crashed, called off twice, parked twice, forced out of turn."""
+
+from __future__ import annotations
+
+from sf.domain import outcomes as o
+from sf.domain.phases import Phase
+from sf.domain.spending import Caps
+from sf.domain.units import HoldKind, Status
+from sf.scheduler import claims, recovery
+from sf.store import attention, runs, spending, units
+from tests.support.ground import Ground
+from tests.support.samples import milestone_plan, piece, task
+
+M, S, T1, T2 = "milestone/m1", "slice/m1/s1", "task/m1/s1/t1", "task/m1/s1/t2"
+
+
+def planned(ground: Ground) -> None:
+    ground.plant()
+    ground.run(M, o.Done(), o.Planned(milestone_plan(piece("s", task("one"), task("two", "one")))))
+
+
+def test_a_crash_ends_the_run_of_a_unit_that_was_called_off_and_frees_its_money(ground: Ground) -> None:
+    planned(ground)
+    lease = ground.claim(T1)
+    assert lease is not None
+    payer = spending.payer(ground.read, ground.unit(T1))
+    ground.write(
+        lambda tx: spending.reserve(tx, lease, payer, model="m", estimate=70, caps=Caps(), now=ground.now)
+    )
+    ground.intend("abandon", unit_id=M, reason="enough")
+    ground.write(lambda tx: recovery.interrupt_all(tx, ground.rules, ground.now))
+    assert runs.live(ground.read) == []
+    assert [run.outcome for run in runs.of_unit(ground.read, T1)] == ["canceled"]
+    paid = spending.account(ground.read, "session", ground.unit(M).session_id)
+    assert (paid.spent, paid.reserved) == (70, 0)
+    assert units.listed(ground.read) == [], "everything is over"
+
+
+def test_a_container_called_off_later_still_waits_for_the_run_below_it(ground: Ground) -> None:
+    planned(ground)
+    lease = ground.claim(T1)
+    assert lease is not None
+    ground.intend("abandon", unit_id=S, reason="first")
+    ground.intend("abandon", unit_id=M, reason="then")
+    assert ground.unit(M).archived_at is None, "a run below it is alive"
+    ground.settle(lease, o.Done())
+    assert [ground.unit(name).archived_at is not None for name in (T1, S, M)] == [True] * 3
+
+
+def test_an_old_look_does_not_park_a_unit_that_has_moved_on(ground: Ground) -> None:
+    name = ground.plant(adhoc=True)
+    ground.write(lambda tx: units.allow_runs(tx, name, 0))
+    seen = ground.unit(name)
+
+    def take() -> None:
+        assert (
+            ground.write(
+                lambda tx: claims.take(tx, seen, holder="b", host="h", rules=ground.rules, now=ground.now)
+            )
+            is None
+        )
+
+    take()
+    take()
+    assert ground.unit(name).hold_kind is HoldKind.RUN_LIMIT
+    assert len(attention.of_unit(ground.read, name)) == len(ground.blockers(name)) == 1, "asked once"
+    ground.intend("reply", question_id=name, answer="again")
+    take()
+    assert ground.unit(name).hold_kind is None, "more runs were allowed meanwhile"
+    ground.intend("abandon", unit_id=name, reason="enough")
+    take()
+    assert (ground.unit(name).status, attention.of_unit(ground.read, name)) == (Status.CANCELED, [])
+
+
+def test_a_planned_task_that_is_forced_out_of_turn_passes_research_all_the_same(ground: Ground) -> None:
+    planned(ground)
+    assert ground.unit(T2).phase is Phase.RESEARCH, "it waits for the first"
+    ground.intend("force_dispatch", unit_id=T2)
+    assert ground.unit(T2).phase is Phase.EXECUTE
