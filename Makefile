@@ -5,7 +5,7 @@ RUN_STAMP := $(VENV)/.run-stamp
 DEV_STAMP := $(VENV)/.dev-stamp
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: help demo test chaos fast check format install bench conformance golden clean
+.PHONY: help demo test chaos fast check format install bench conformance golden golden-db clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -65,6 +65,9 @@ conformance: $(DEV_STAMP) ## write docs/conformance.md anew
 
 golden: $(DEV_STAMP) ## write the golden prompt renders anew
 	@SF_WRITE_GOLDEN=1 $(BIN)/python -m pytest tests/unit/test_golden_prompts.py
+
+golden-db: $(DEV_STAMP) ## make the golden databases of every schema version anew, from the history
+	@$(BIN)/python scripts/golden_db.py
 
 clean: ## remove what make made
 	rm -rf $(VENV) .bench .mypy_cache .ruff_cache
