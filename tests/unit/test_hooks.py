@@ -12,7 +12,7 @@ import pytest
 from sf.config.durations import Seconds
 from sf.config.schema import Hooks
 from sf.errors import HookFailed, HookTimeout
-from sf.harness.hooks import DEFAULT_TIMEOUTS, HookRunner, script_path
+from sf.harness.hooks import DEFAULT_TIMEOUTS, HookRunner, HookType, script_path
 from sf.observe import trace
 from sf.observe.log import Log
 from sf.observe.trace import Tracer
@@ -100,6 +100,17 @@ def test_each_kind_has_a_time_limit_of_its_own() -> None:
     kinds = set(Hooks.__struct_fields__) - {"timeouts"}
     assert set(DEFAULT_TIMEOUTS) == kinds
     assert DEFAULT_TIMEOUTS["before_run"] != DEFAULT_TIMEOUTS["after_run"]
+
+
+@pytest.mark.conforms("C-60")
+@pytest.mark.parametrize("kind", DEFAULT_TIMEOUTS)
+async def test_the_time_limit_of_one_kind_binds_no_other(bench: Bench, kind: HookType) -> None:
+    name = bench.script("slow.sh", "sleep 0.6")
+    given: Any = (name,) if kind in ("pre_dispatch", "post_unit") else name
+    others = {other: Seconds(0.1) for other in DEFAULT_TIMEOUTS if other != kind}
+    await bench.run(kind, Hooks(**{kind: given}, timeouts=others))
+    with pytest.raises(HookTimeout, match=kind):
+        await bench.run(kind, Hooks(**{kind: given}, timeouts={kind: Seconds(0.1)}))
 
 
 def test_a_script_of_sfs_own_folder_is_never_shadowed_by_one_in_the_project(tmp_path: Path) -> None:
