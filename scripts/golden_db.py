@@ -17,7 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests" / "golden"
-MADE_BY = {1: "719efcb", 2: "e8e72e8", 4: "17d8bc4"}
+MIGRATIONS = ROOT / "src" / "sf" / "store" / "migrations"
+MADE_BY = {1: "719efcb", 2: "e8e72e8", 4: "17d8bc4", 7: "a895d85"}
 """The commit whose code makes each version."""
 
 
@@ -47,7 +48,7 @@ def made(version: int, folder: Path) -> str:
 
 def upgraded(text: str, version: int, folder: Path) -> str:
     """A database of the version before, with one migration applied."""
-    (file,) = (ROOT / "src" / "sf" / "store" / "migrations").glob(f"{version:04d}_*[a-z].sql")
+    (file,) = (found for found in MIGRATIONS.glob(f"{version:04d}_*.sql") if "." not in found.stem)
     database = folder / "sf.db"
     connection = sqlite3.connect(database)
     connection.executescript(text)
@@ -60,10 +61,10 @@ def upgraded(text: str, version: int, folder: Path) -> str:
 
 
 def main() -> None:
-    """Write every version up to the newest that a commit is named for."""
+    """Write every version."""
     GOLDEN.mkdir(exist_ok=True)
     text = ""
-    for version in range(1, max(MADE_BY) + 1):
+    for version in sorted(int(file.name[:4]) for file in MIGRATIONS.glob("*.sql") if "." not in file.stem):
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder)
             text = made(version, place) if version in MADE_BY else upgraded(text, version, place)

@@ -84,7 +84,9 @@ class Project:
 
     def claim(self, unit_id: str) -> Lease:
         """Take a unit."""
-        more = {"rules": RULES} if "rules" in inspect.signature(claims.take).parameters else {}
+        more: dict[str, Any] = (
+            {"rules": RULES} if "rules" in inspect.signature(claims.take).parameters else {}
+        )
 
         def work(tx: Tx, now: Instant) -> Lease | None:
             unit = units.get(tx, unit_id)

@@ -110,6 +110,9 @@ class Driven:
         seen = self.ground.unit(piece.id)
         self.seen = [*self.seen[-5:], seen]
         lease = self.take(seen, holder)
+        if piece.attempt < piece.allowance and self.model.must_wait_to_merge(piece):
+            assert lease is None, "two merges at once"
+            return
         if not self.model.claim(piece, holder):
             assert lease is None
             return
@@ -208,7 +211,7 @@ class Driven:
 
     def crash(self) -> None:
         """Every process is gone, and one starts again."""
-        self.ground.write(lambda tx: recovery.interrupt_all(tx, self.ground.rules, self.ground.now))
+        self.ground.write(lambda tx: recovery.interrupt_all(tx, "", self.ground.rules, self.ground.now))
         for run in list(self.held):
             self.model.finish(run.piece, o.Crashed())
             self._let_go(run)
@@ -223,7 +226,7 @@ class Driven:
 
     def sweep(self, holder: str) -> None:
         """A holder ends the runs of others whose lease is over, and never its own."""
-        self.ground.write(lambda tx: recovery.sweep(tx, holder, self.ground.rules, self.ground.now))
+        self.ground.write(lambda tx: recovery.sweep(tx, holder, "", self.ground.rules, self.ground.now))
         for run in list(self.held):
             piece = run.piece
             if piece.status == "running" and piece.holder != holder and piece.until < self.model.now:

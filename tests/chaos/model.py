@@ -188,6 +188,12 @@ class Model:
             if piece.due is not None and piece.due <= self.now:
                 piece.due = None
 
+    def must_wait_to_merge(self, piece: Piece) -> bool:
+        """Whether another unit is being merged."""
+        return piece.phase == "merge" and any(
+            other.phase == "merge" and other.status == "running" for other in self.pieces.values()
+        )
+
     def claim(self, piece: Piece, holder: str) -> bool:
         """Take a unit; False when it has had all its runs, and is parked."""
         if piece.attempt >= piece.allowance:

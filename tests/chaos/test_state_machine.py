@@ -90,7 +90,7 @@ class Orchestrators(RuleBasedStateMachine):
         for _ in range(3):
             piece = self._pick(self.d.may_claim(), number)
             self.d.claim(piece, holder)
-            if piece.status == "running":
+            if self.d.held and self.d.held[-1].piece is piece:
                 self.d.finish(self.d.held[-1], friendly(Random(chance), self.d.ground.unit(piece.id)))
             if not self.d.may_claim():
                 break

@@ -75,12 +75,12 @@ def test_what_a_stopped_holder_writes_after_its_lease_is_refused(place: Place) -
         first = late.stdout.readline().strip()
         stop(late)
         ground.clock.advance(milliseconds=claims.LEASE_MS)
-        ground.write(lambda tx: recovery.sweep(tx, "other", ground.rules, ground.now))
+        ground.write(lambda tx: recovery.sweep(tx, "other", "", ground.rules, ground.now))
         assert ground.unit(A).status is Status.RUNNING, "a lease holds to its last millisecond"
         ground.clock.advance(milliseconds=1)
-        ground.write(lambda tx: recovery.sweep(tx, "latecomer", ground.rules, ground.now))
+        ground.write(lambda tx: recovery.sweep(tx, "latecomer", "", ground.rules, ground.now))
         assert ground.unit(A).status is Status.RUNNING, "a holder never sweeps its own"
-        ground.write(lambda tx: recovery.sweep(tx, "other", ground.rules, ground.now))
+        ground.write(lambda tx: recovery.sweep(tx, "other", "", ground.rules, ground.now))
         assert ground.run(A, o.Done()).succeeded
         before = ground.dump()
         os.kill(late.pid, signal.SIGCONT)

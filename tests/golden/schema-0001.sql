@@ -27,11 +27,11 @@ CREATE TABLE feedback (
   created_at INTEGER NOT NULL,
   read_by_run TEXT
 );
-INSERT INTO "feedback" VALUES('01M7GXC8MX9M6D0QS0Z4X11SAP','task/a1','resumed_after_crash',1767225637000,NULL);
-INSERT INTO "feedback" VALUES('01M7GXC8QD91QKWXCWJDF0RQYQ','task/a2','turn_failed: dropped',1767225641000,NULL);
-INSERT INTO "feedback" VALUES('01M7GXC8W6J0DYJMYT43ZFKPT1','task/a3','gate check failed:
+INSERT INTO "feedback" VALUES('01M7GYG3MYAP5CXT2M1R0Q0ZJ6','task/a1','resumed_after_crash',1767225637000,NULL);
+INSERT INTO "feedback" VALUES('01M7GYG3ND76Z8M16QHFPEYDK6','task/a2','turn_failed: dropped',1767225641000,NULL);
+INSERT INTO "feedback" VALUES('01M7GYG3P5YNT774G4GJMNKSR4','task/a3','gate check failed:
 red',1767225647000,NULL);
-INSERT INTO "feedback" VALUES('01M7GXC8X372S78SM0BE2BZ9VK','task/a4','no',1767225649000,NULL);
+INSERT INTO "feedback" VALUES('01M7GYG3PCX7Q6EY7H1W7DKECX','task/a4','no',1767225649000,NULL);
 CREATE TABLE gate_results (
   id TEXT PRIMARY KEY,
   unit_id TEXT NOT NULL REFERENCES units(id),
@@ -71,38 +71,38 @@ CREATE TABLE phase_transitions (
   reason TEXT,
   transitioned_at INTEGER NOT NULL
 );
-INSERT INTO "phase_transitions" VALUES('01M7GXC81VP4RJ14DW1WCKG6QZ','milestone/m1','research','plan','done',1767225603000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC8367VBSK09JSZJRD6MM','task/m1/s1/t1','research','plan','passed: does not apply',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC836X0QYCTGEVDV2PGYP','task/m1/s1/t1','plan','execute','begins',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC8379E5ZS6VT1TQG6GQG','slice/m1/s1','research','plan','passed: does not apply',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC837RKN59DFGQNJRADM0','slice/m1/s1','plan','execute','begins',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC83GTWN9H6GSEFJVRDC6','task/m1/s2/t1','research','plan','passed: does not apply',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC83J76Z4CMQGT5Z42HT8','task/m1/s2/t1','plan','execute','begins',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC83K4TCKRSPJXSEEP1H5','slice/m1/s2','research','plan','passed: does not apply',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC83KHHCDYQCAV8NE6B08','slice/m1/s2','plan','execute','begins',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC83MD8PCYCSXPK511ZDQ','task/m1/s3/t1','research','plan','passed: does not apply',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC83MPF7QXQ0HZBNZWF3K','task/m1/s3/t1','plan','execute','begins',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC83YP8MA8QF37J55FWV2','milestone/m1','plan','execute','planned',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC85HNAK82J57MQ0XFDE5','task/m1/s1/t1','execute','tdd','done',1767225607000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC86AG9119645SBX05GV7','task/m1/s1/t1','tdd','verify','done',1767225609000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC8861FTDZV2391FYSKRF','task/m1/s1/t1','verify','review','passed: does not apply',1767225611000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC886BJT9R99W799YYB0H','task/m1/s1/t1','review','merge','done',1767225611000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC89T8N86XT8T2SR22XG3','task/m1/s1/t1','merge','complete','done',1767225613000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC89VJ316G898Y0HJN4RR','task/m1/s1/t2','research','plan','passed: does not apply',1767225613000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC89VQP554Y06F83QTPQM','task/m1/s1/t2','plan','execute','begins',1767225613000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC8D38X6B8JEK8WR071VB','task/a1','research','plan','done',1767225618000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC8DZ90JQWKJWB5V897YD','task/a1','plan','execute','planned',1767225620000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC8FD5M14J4CWGXR4DX8N','task/a2','research','plan','done',1767225623000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC8G0T83299QJ5PRJPXBK','task/a2','plan','execute','planned',1767225625000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC8GYAGEEDJCA9DBMCS04','task/a3','research','plan','done',1767225628000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC8JQNWFH5V9CYARBJHPS','task/a3','plan','execute','planned',1767225630000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC8KF8KZM487H1MRZGDHE','task/a4','research','plan','done',1767225633000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC8MEFA0G6QQWCMXEPJKG','task/a4','plan','execute','planned',1767225635000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC8RPAQMEX3DT9WS89HD0','task/a3','execute','tdd','done',1767225643000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC8SKVT63DC40GJTQANVB','task/a3','tdd','verify','done',1767225645000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC8W6J0DYJMYT43ZFKPT2','task/a3','verify','execute','gate check failed',1767225647000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC8X3NKMV3Y1BB98P6PVC','task/a4','execute','reassess','giving_up',1767225649000);
-INSERT INTO "phase_transitions" VALUES('01M7GXC8XR6WT98V81S76YF6Q3','task/a4','reassess','complete','abandoned',1767225651000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3G3XY1FJ58RW1EFFH8R','milestone/m1','research','plan','done',1767225603000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3GBNG7R1RRV7WK34M9K','task/m1/s1/t1','research','plan','passed: does not apply',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3GBS1X48QPC54JYBF0C','task/m1/s1/t1','plan','execute','begins',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3GBYPY2SYNJHCQSNAJZ','slice/m1/s1','research','plan','passed: does not apply',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3GBYPY2SYNJHCQSNAK0','slice/m1/s1','plan','execute','begins',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3GC4GNR566QMASN4SE3','task/m1/s2/t1','research','plan','passed: does not apply',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3GDNTQDCYPBTEMEJDEK','task/m1/s2/t1','plan','execute','begins',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3GDNTQDCYPBTEMEJDEM','slice/m1/s2','research','plan','passed: does not apply',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3GE55E5HR2035R96J5W','slice/m1/s2','plan','execute','begins',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3GE55E5HR2035R96J5X','task/m1/s3/t1','research','plan','passed: does not apply',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3GEBKRFTPSXF412SEEM','task/m1/s3/t1','plan','execute','begins',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3GFE7RSKZ4EG2S8EMJN','milestone/m1','plan','execute','planned',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3GQ2SXWNE5JG6DDD04E','task/m1/s1/t1','execute','tdd','done',1767225607000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3GYNW2R7FX064ZSW8XK','task/m1/s1/t1','tdd','verify','done',1767225609000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3H5NP1VC681WE3A26J4','task/m1/s1/t1','verify','review','passed: does not apply',1767225611000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3H5ZA3WVXB0RM7ZE10E','task/m1/s1/t1','review','merge','done',1767225611000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3HDRKANWSYK96JQMYVY','task/m1/s1/t1','merge','complete','done',1767225613000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3HE23P6CP64V329P4J9','task/m1/s1/t2','research','plan','passed: does not apply',1767225613000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3HEFF57AGFNCJ7XEJ9Q','task/m1/s1/t2','plan','execute','begins',1767225613000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3J3S9F9GWK7XKDGN8XX','task/a1','research','plan','done',1767225618000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3JFDZKWRJC7BQQSZD0R','task/a1','plan','execute','planned',1767225620000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3JX8JRDXVRKAKZ0RQ8K','task/a2','research','plan','done',1767225623000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3K685VFE98CYTDMSBA1','task/a2','plan','execute','planned',1767225625000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3KKHT8KC9Z61PDXEH6B','task/a3','research','plan','done',1767225628000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3KXC5JCXFVTG98X54EM','task/a3','plan','execute','planned',1767225630000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3MBC5WPDB23Y07Q5NX1','task/a4','research','plan','done',1767225633000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3MN5PYYG7T58BQJBH45','task/a4','plan','execute','planned',1767225635000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3NN0WQY86F5XAD2Y429','task/a3','execute','tdd','done',1767225643000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3NX65A29SMB9H62PR41','task/a3','tdd','verify','done',1767225645000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3P5YNT774G4GJMNKSR5','task/a3','verify','execute','gate check failed',1767225647000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3PCX7Q6EY7H1W7DKECY','task/a4','execute','reassess','giving_up',1767225649000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3PP0A2M0A80YEXZ0ZR2','task/a4','reassess','complete','abandoned',1767225651000);
 CREATE TABLE runs (
   id TEXT PRIMARY KEY,
   run_kind TEXT NOT NULL CHECK (run_kind IN ('unit_attempt','agent_run')),
@@ -135,32 +135,32 @@ CREATE TABLE runs (
     (run_kind = 'agent_run' AND agent_name_snap IS NOT NULL AND unit_id_snap IS NULL AND attempt IS NULL)
   )
 );
-INSERT INTO "runs" VALUES('01M7GXC8134PCA7EA30CVKD2AE','unit_attempt','milestone/m1',NULL,'milestone/m1',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225602000,1767225603000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXC8269S0VJC0T6AWP10H0','unit_attempt','milestone/m1',NULL,'milestone/m1',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225604000,1767225605000,'success',NULL,'the goal',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXC854RGX7YM56FEN7BYWW','unit_attempt','task/m1/s1/t1',NULL,'task/m1/s1/t1',NULL,1,'execute',1,'succeeded','host',NULL,NULL,NULL,1767225606000,1767225607000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXC85WBDRDF71W2SMSHD9A','unit_attempt','task/m1/s1/t1',NULL,'task/m1/s1/t1',NULL,2,'tdd',1,'succeeded','host',NULL,NULL,NULL,1767225608000,1767225609000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXC86VVCEVN17W0BXDQH29','unit_attempt','task/m1/s1/t1',NULL,'task/m1/s1/t1',NULL,3,'verify',1,'succeeded','host',NULL,NULL,NULL,1767225610000,1767225611000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXC893XPE1ZX87H7CNH31D','unit_attempt','task/m1/s1/t1',NULL,'task/m1/s1/t1',NULL,4,'merge',1,'succeeded','host',NULL,NULL,NULL,1767225612000,1767225613000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXC8B375TYDQYN10CW8M4K','unit_attempt','task/m1/s2/t1',NULL,'task/m1/s2/t1',NULL,1,'execute',1,'succeeded','host',NULL,NULL,NULL,1767225614000,1767225615000,'success','question','which colour?',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXC8CXR91E1FBFPJHEHT0X','unit_attempt','task/a1',NULL,'task/a1',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225617000,1767225618000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXC8DTAAXXM8F58DPJP5ZQ','unit_attempt','task/a1',NULL,'task/a1',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225619000,1767225620000,'success',NULL,'x',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXC8F9E5SHH434MQV61C2X','unit_attempt','task/a2',NULL,'task/a2',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225622000,1767225623000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXC8FSDP4VZM47F1QEN6AQ','unit_attempt','task/a2',NULL,'task/a2',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225624000,1767225625000,'success',NULL,'x',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXC8GGG8Y2FNV0DBR8AJPN','unit_attempt','task/a3',NULL,'task/a3',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225627000,1767225628000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXC8H9MZQP5MVJ4QZ7DXBD','unit_attempt','task/a3',NULL,'task/a3',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225629000,1767225630000,'success',NULL,'x',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXC8KBDNT06XXYJE4PGHPR','unit_attempt','task/a4',NULL,'task/a4',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225632000,1767225633000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXC8KVGR09Z9G7WBTY9JDM','unit_attempt','task/a4',NULL,'task/a4',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225634000,1767225635000,'success',NULL,'x',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXC8MSWJKVDXBGXSJH4ADY','unit_attempt','task/a1',NULL,'task/a1',NULL,3,'execute',1,'failed','host',NULL,NULL,NULL,1767225636000,1767225637000,'interrupted','resumed_after_crash','',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXC8NR6CR6CZJF7AZ81FV5','unit_attempt','task/a1',NULL,'task/a1',NULL,4,'execute',1,'failed','host',NULL,NULL,NULL,1767225638000,1767225639000,'interrupted','shutdown','',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXC8PJM4AZ1TV5HNDCAM9F','unit_attempt','task/a2',NULL,'task/a2',NULL,3,'execute',1,'failed','host',NULL,NULL,NULL,1767225640000,1767225641000,'failure','turn_failed','dropped',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXC8QKMYGF6591VHMWF1H3','unit_attempt','task/a3',NULL,'task/a3',NULL,3,'execute',1,'succeeded','host',NULL,NULL,NULL,1767225642000,1767225643000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXC8RZZEWZVXQ7FX4VA478','unit_attempt','task/a3',NULL,'task/a3',NULL,4,'tdd',1,'succeeded','host',NULL,NULL,NULL,1767225644000,1767225645000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXC8V3K0Q2V3TPNNJHY8PR','unit_attempt','task/a3',NULL,'task/a3',NULL,5,'verify',1,'failed','host',NULL,NULL,NULL,1767225646000,1767225647000,'failure','gate_failed','check: red',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXC8X0TG10965VDW6XEFV3','unit_attempt','task/a4',NULL,'task/a4',NULL,3,'execute',1,'failed','host',NULL,NULL,NULL,1767225648000,1767225649000,'failure','giving_up','no',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXC8XB151B3K2K4CZEJKB0','unit_attempt','task/a4',NULL,'task/a4',NULL,4,'reassess',1,'succeeded','host',NULL,NULL,NULL,1767225650000,1767225651000,'success',NULL,'abandon: not worth it',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXC8XZCHZQBVQ234HAF73M','unit_attempt','task/m1/s1/t2',NULL,'task/m1/s1/t2',NULL,1,'execute',1,'preparing_workspace','host',NULL,NULL,NULL,1767225652000,NULL,NULL,NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG3G03R5V4M7V1T1FSBBM','unit_attempt','milestone/m1',NULL,'milestone/m1',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225602000,1767225603000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG3G62RR3N6MGQ3836A04','unit_attempt','milestone/m1',NULL,'milestone/m1',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225604000,1767225605000,'success',NULL,'the goal',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG3GK6K7DJQE94429K4RV','unit_attempt','task/m1/s1/t1',NULL,'task/m1/s1/t1',NULL,1,'execute',1,'succeeded','host',NULL,NULL,NULL,1767225606000,1767225607000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG3GTPG6W1986F8XMEKMP','unit_attempt','task/m1/s1/t1',NULL,'task/m1/s1/t1',NULL,2,'tdd',1,'succeeded','host',NULL,NULL,NULL,1767225608000,1767225609000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG3H24VS0ER1W2VXNYCQS','unit_attempt','task/m1/s1/t1',NULL,'task/m1/s1/t1',NULL,3,'verify',1,'succeeded','host',NULL,NULL,NULL,1767225610000,1767225611000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG3H9MNDQYMQG34PQM6TS','unit_attempt','task/m1/s1/t1',NULL,'task/m1/s1/t1',NULL,4,'merge',1,'succeeded','host',NULL,NULL,NULL,1767225612000,1767225613000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG3HK8E4Y7G9RJ7CEAH5A','unit_attempt','task/m1/s2/t1',NULL,'task/m1/s2/t1',NULL,1,'execute',1,'succeeded','host',NULL,NULL,NULL,1767225614000,1767225615000,'success','question','which colour?',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG3HZ8DMWSDN8T2B3JD8Q','unit_attempt','task/a1',NULL,'task/a1',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225617000,1767225618000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG3J9H2YH69RYXG3JSCBY','unit_attempt','task/a1',NULL,'task/a1',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225619000,1767225620000,'success',NULL,'x',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG3JRBSGHGZ6MDWTZ2RWG','unit_attempt','task/a2',NULL,'task/a2',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225622000,1767225623000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG3K1AS039153SSWJ84HP','unit_attempt','task/a2',NULL,'task/a2',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225624000,1767225625000,'success',NULL,'x',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG3KF687PKHP8CWFZT7J9','unit_attempt','task/a3',NULL,'task/a3',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225627000,1767225628000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG3KR0WX4WKMP15ARKT3K','unit_attempt','task/a3',NULL,'task/a3',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225629000,1767225630000,'success',NULL,'x',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG3M7AFNH3BNZ3YGP2MBV','unit_attempt','task/a4',NULL,'task/a4',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225632000,1767225633000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG3MF6TXSRC9H0WER298E','unit_attempt','task/a4',NULL,'task/a4',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225634000,1767225635000,'success',NULL,'x',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG3MTP6TH6PHZX2532HZY','unit_attempt','task/a1',NULL,'task/a1',NULL,3,'execute',1,'failed','host',NULL,NULL,NULL,1767225636000,1767225637000,'interrupted','resumed_after_crash','',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG3N21AXCK3H8KTKA5344','unit_attempt','task/a1',NULL,'task/a1',NULL,4,'execute',1,'failed','host',NULL,NULL,NULL,1767225638000,1767225639000,'interrupted','shutdown','',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG3N9SGDFXZ0NKQEPV77B','unit_attempt','task/a2',NULL,'task/a2',NULL,3,'execute',1,'failed','host',NULL,NULL,NULL,1767225640000,1767225641000,'failure','turn_failed','dropped',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG3NHJZSE9FW3F9SDT4D5','unit_attempt','task/a3',NULL,'task/a3',NULL,3,'execute',1,'succeeded','host',NULL,NULL,NULL,1767225642000,1767225643000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG3NSZ2DCBT02K5T77CHP','unit_attempt','task/a3',NULL,'task/a3',NULL,4,'tdd',1,'succeeded','host',NULL,NULL,NULL,1767225644000,1767225645000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG3P1CW5CXZBQANB68QVG','unit_attempt','task/a3',NULL,'task/a3',NULL,5,'verify',1,'failed','host',NULL,NULL,NULL,1767225646000,1767225647000,'failure','gate_failed','check: red',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG3P901P3D4YQZZ06F7MZ','unit_attempt','task/a4',NULL,'task/a4',NULL,3,'execute',1,'failed','host',NULL,NULL,NULL,1767225648000,1767225649000,'failure','giving_up','no',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG3PJNBQGK7S9SBFWYH9J','unit_attempt','task/a4',NULL,'task/a4',NULL,4,'reassess',1,'succeeded','host',NULL,NULL,NULL,1767225650000,1767225651000,'success',NULL,'abandon: not worth it',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG3PVMS5ZKVXF2Z78RHXZ','unit_attempt','task/m1/s1/t2',NULL,'task/m1/s1/t2',NULL,1,'execute',1,'preparing_workspace','host',NULL,NULL,NULL,1767225652000,NULL,NULL,NULL,'',0,0,0,0,0);
 CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL, description TEXT);
-INSERT INTO "schema_migrations" VALUES(1,1794790268944,'core');
+INSERT INTO "schema_migrations" VALUES(1,1794791443961,'core');
 CREATE TABLE session_blockers (
   id TEXT PRIMARY KEY,
   session_id TEXT NOT NULL REFERENCES sessions(id),
@@ -171,7 +171,7 @@ CREATE TABLE session_blockers (
   resolved_at INTEGER,
   resolved_by TEXT
 );
-INSERT INTO "session_blockers" VALUES('01M7GXC8C9Y72S8GDYTVP7VVK4','01M7GXC80NJ13FVMMQ863RPQJ6','Question','task/m1/s2/t1','which colour?',1767225615000,NULL,NULL);
+INSERT INTO "session_blockers" VALUES('01M7GYG3HQHPYFGBSFNYPB6XY2','01M7GYG3FV5TE5Z63PKD63XAXP','Question','task/m1/s2/t1','which colour?',1767225615000,NULL,NULL);
 CREATE TABLE sessions (
   id TEXT PRIMARY KEY,
   status TEXT NOT NULL CHECK (status IN ('idle','running','paused','interrupted','complete','failed')),
@@ -180,7 +180,7 @@ CREATE TABLE sessions (
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL
 );
-INSERT INTO "sessions" VALUES('01M7GXC80NJ13FVMMQ863RPQJ6','idle','main','',1767225601000,1767225601000);
+INSERT INTO "sessions" VALUES('01M7GYG3FV5TE5Z63PKD63XAXP','idle','main','',1767225601000,1767225601000);
 CREATE TABLE task_blockers (
   task_id TEXT NOT NULL REFERENCES units(id) ON DELETE CASCADE,
   blocked_by TEXT NOT NULL REFERENCES units(id) ON DELETE CASCADE,
@@ -248,18 +248,18 @@ CREATE TABLE units (
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL
 );
-INSERT INTO "units" VALUES('milestone/m1','01M7GXC80NJ13FVMMQ863RPQJ6',NULL,'milestone','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',2,100,1,1,NULL,NULL,NULL,2,'a goal','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"the goal","deliverables":["all of it"],"approach":"","verification":[],"notes":"","slices":[{"title":"A","tasks":[{"title":"TA1","description":"","deliverables":["it is there"],"verification":["the gate"],"allowed_areas":[],"forbidden_areas":[],"blocked_by":[]},{"title":"TA2","description":"","deliverables":["it is there"],"verification":["the gate"],"allowed_areas":[],"forbidden_areas":[],"blocked_by":["TA1"]}],"description":"","code_depends_on":[]},{"title":"B","tasks":[{"title":"TB1","description":"","deliverables":["it is there"],"verification":["the gate"],"allowed_areas":[],"forbidden_areas":[],"blocked_by":[]}],"description":"","code_depends_on":[]},{"title":"C","tasks":[{"title":"TC1","description":"","deliverables":["it is there"],"verification":["the gate"],"allowed_areas":[],"forbidden_areas":[],"blocked_by":[]}],"description":"","code_depends_on":["A","B"]}],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,3,1,1,NULL,NULL,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225601000,1767225605000);
-INSERT INTO "units" VALUES('slice/m1/s1','01M7GXC80NJ13FVMMQ863RPQJ6','milestone/m1','slice','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',0,100,1,1,NULL,NULL,NULL,2,'A','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}',NULL,0,1,1,1,'task/m1/s1/t2',NULL,NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225613000);
-INSERT INTO "units" VALUES('task/m1/s1/t1','01M7GXC80NJ13FVMMQ863RPQJ6','slice/m1/s1','task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','complete','succeeded',4,100,1,1,NULL,NULL,NULL,8,'TA1','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"TA1","deliverables":["it is there"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,0,NULL,NULL,NULL,'',NULL,'success','host',NULL,NULL,NULL,NULL,1767225613000,NULL,1767225605000,1767225613000);
-INSERT INTO "units" VALUES('task/m1/s1/t2','01M7GXC80NJ13FVMMQ863RPQJ6','slice/m1/s1','task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','running',1,100,1,1,'host#1@1',1767225712000,NULL,2,'TA2','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"TA2","deliverables":["it is there"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225652000);
-INSERT INTO "units" VALUES('slice/m1/s2','01M7GXC80NJ13FVMMQ863RPQJ6','milestone/m1','slice','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',0,100,1,1,NULL,NULL,NULL,2,'B','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}',NULL,0,1,1,1,'task/m1/s2/t1',NULL,NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225605000);
-INSERT INTO "units" VALUES('task/m1/s2/t1','01M7GXC80NJ13FVMMQ863RPQJ6','slice/m1/s2','task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',1,100,1,1,NULL,NULL,NULL,2,'TB1','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"TB1","deliverables":["it is there"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,'blocked','which colour?',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225615000);
-INSERT INTO "units" VALUES('slice/m1/s3','01M7GXC80NJ13FVMMQ863RPQJ6','milestone/m1','slice','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','research','pending',0,100,1,1,NULL,NULL,NULL,0,'C','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}',NULL,2,1,1,1,NULL,NULL,NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225605000);
-INSERT INTO "units" VALUES('task/m1/s3/t1','01M7GXC80NJ13FVMMQ863RPQJ6','slice/m1/s3','task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',0,100,1,1,NULL,NULL,NULL,2,'TC1','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"TC1","deliverables":["it is there"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,0,1,NULL,NULL,NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225605000);
-INSERT INTO "units" VALUES('task/a1','01M7GXC80NJ13FVMMQ863RPQJ6',NULL,'task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','interrupted',4,100,1,1,NULL,NULL,NULL,2,'interrupted','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"x","deliverables":["it"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225616000,1767225639000);
-INSERT INTO "units" VALUES('task/a2','01M7GXC80NJ13FVMMQ863RPQJ6',NULL,'task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','failed',3,100,1,1,NULL,NULL,NULL,2,'waiting','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"x","deliverables":["it"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,1767225651000,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225621000,1767225641000);
-INSERT INTO "units" VALUES('task/a3','01M7GXC80NJ13FVMMQ863RPQJ6',NULL,'task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',5,100,1,1,NULL,NULL,NULL,2,'refused','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"x","deliverables":["it"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225626000,1767225647000);
-INSERT INTO "units" VALUES('task/a4','01M7GXC80NJ13FVMMQ863RPQJ6',NULL,'task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','complete','succeeded',4,100,1,1,NULL,NULL,NULL,8,'abandoned','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"x","deliverables":["it"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,NULL,'not worth it','giving_up','abandoned','host',NULL,NULL,NULL,NULL,1767225651000,NULL,1767225631000,1767225651000);
+INSERT INTO "units" VALUES('milestone/m1','01M7GYG3FV5TE5Z63PKD63XAXP',NULL,'milestone','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',2,100,1,1,NULL,NULL,NULL,2,'a goal','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"the goal","deliverables":["all of it"],"approach":"","verification":[],"notes":"","slices":[{"title":"A","tasks":[{"title":"TA1","description":"","deliverables":["it is there"],"verification":["the gate"],"allowed_areas":[],"forbidden_areas":[],"blocked_by":[]},{"title":"TA2","description":"","deliverables":["it is there"],"verification":["the gate"],"allowed_areas":[],"forbidden_areas":[],"blocked_by":["TA1"]}],"description":"","code_depends_on":[]},{"title":"B","tasks":[{"title":"TB1","description":"","deliverables":["it is there"],"verification":["the gate"],"allowed_areas":[],"forbidden_areas":[],"blocked_by":[]}],"description":"","code_depends_on":[]},{"title":"C","tasks":[{"title":"TC1","description":"","deliverables":["it is there"],"verification":["the gate"],"allowed_areas":[],"forbidden_areas":[],"blocked_by":[]}],"description":"","code_depends_on":["A","B"]}],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,3,1,1,NULL,NULL,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225601000,1767225605000);
+INSERT INTO "units" VALUES('slice/m1/s1','01M7GYG3FV5TE5Z63PKD63XAXP','milestone/m1','slice','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',0,100,1,1,NULL,NULL,NULL,2,'A','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}',NULL,0,1,1,1,'task/m1/s1/t2',NULL,NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225613000);
+INSERT INTO "units" VALUES('task/m1/s1/t1','01M7GYG3FV5TE5Z63PKD63XAXP','slice/m1/s1','task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','complete','succeeded',4,100,1,1,NULL,NULL,NULL,8,'TA1','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"TA1","deliverables":["it is there"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,0,NULL,NULL,NULL,'',NULL,'success','host',NULL,NULL,NULL,NULL,1767225613000,NULL,1767225605000,1767225613000);
+INSERT INTO "units" VALUES('task/m1/s1/t2','01M7GYG3FV5TE5Z63PKD63XAXP','slice/m1/s1','task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','running',1,100,1,1,'host#1@1',1767225712000,NULL,2,'TA2','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"TA2","deliverables":["it is there"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225652000);
+INSERT INTO "units" VALUES('slice/m1/s2','01M7GYG3FV5TE5Z63PKD63XAXP','milestone/m1','slice','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',0,100,1,1,NULL,NULL,NULL,2,'B','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}',NULL,0,1,1,1,'task/m1/s2/t1',NULL,NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225605000);
+INSERT INTO "units" VALUES('task/m1/s2/t1','01M7GYG3FV5TE5Z63PKD63XAXP','slice/m1/s2','task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',1,100,1,1,NULL,NULL,NULL,2,'TB1','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"TB1","deliverables":["it is there"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,'blocked','which colour?',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225615000);
+INSERT INTO "units" VALUES('slice/m1/s3','01M7GYG3FV5TE5Z63PKD63XAXP','milestone/m1','slice','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','research','pending',0,100,1,1,NULL,NULL,NULL,0,'C','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}',NULL,2,1,1,1,NULL,NULL,NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225605000);
+INSERT INTO "units" VALUES('task/m1/s3/t1','01M7GYG3FV5TE5Z63PKD63XAXP','slice/m1/s3','task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',0,100,1,1,NULL,NULL,NULL,2,'TC1','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"TC1","deliverables":["it is there"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,0,1,NULL,NULL,NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225605000);
+INSERT INTO "units" VALUES('task/a1','01M7GYG3FV5TE5Z63PKD63XAXP',NULL,'task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','interrupted',4,100,1,1,NULL,NULL,NULL,2,'interrupted','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"x","deliverables":["it"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225616000,1767225639000);
+INSERT INTO "units" VALUES('task/a2','01M7GYG3FV5TE5Z63PKD63XAXP',NULL,'task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','failed',3,100,1,1,NULL,NULL,NULL,2,'waiting','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"x","deliverables":["it"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,1767225651000,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225621000,1767225641000);
+INSERT INTO "units" VALUES('task/a3','01M7GYG3FV5TE5Z63PKD63XAXP',NULL,'task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',5,100,1,1,NULL,NULL,NULL,2,'refused','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"x","deliverables":["it"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225626000,1767225647000);
+INSERT INTO "units" VALUES('task/a4','01M7GYG3FV5TE5Z63PKD63XAXP',NULL,'task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','complete','succeeded',4,100,1,1,NULL,NULL,NULL,8,'abandoned','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"x","deliverables":["it"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,NULL,'not worth it','giving_up','abandoned','host',NULL,NULL,NULL,NULL,1767225651000,NULL,1767225631000,1767225651000);
 CREATE TABLE workflow_pins (
   hash TEXT PRIMARY KEY,
   name TEXT NOT NULL,

@@ -27,11 +27,11 @@ CREATE TABLE feedback (
   created_at INTEGER NOT NULL,
   read_by_run TEXT
 );
-INSERT INTO "feedback" VALUES('01M7GXCAPJYZS44KK1SYQYA132','task/a1','resumed_after_crash',1767225637000,NULL);
-INSERT INTO "feedback" VALUES('01M7GXCASNC5206N6YNWJGBR7W','task/a2','turn_failed: dropped',1767225641000,NULL);
-INSERT INTO "feedback" VALUES('01M7GXCB10ZP4FF378PR6VB0BH','task/a3','gate check failed:
+INSERT INTO "feedback" VALUES('01M7GYG43FFT0HX8BGK2Y7MNPF','task/a1','resumed_after_crash',1767225637000,NULL);
+INSERT INTO "feedback" VALUES('01M7GYG43VT8Z29831E8SXGG9B','task/a2','turn_failed: dropped',1767225641000,NULL);
+INSERT INTO "feedback" VALUES('01M7GYG44G2BHKFDNY0TK7NAXE','task/a3','gate check failed:
 red',1767225647000,NULL);
-INSERT INTO "feedback" VALUES('01M7GXCB3BDANDHK6ZN36T468S','task/a4','no',1767225649000,NULL);
+INSERT INTO "feedback" VALUES('01M7GYG44PFWJJMBRSWXAFFE6V','task/a4','no',1767225649000,NULL);
 CREATE TABLE gate_results (
   id TEXT PRIMARY KEY,
   unit_id TEXT NOT NULL REFERENCES units(id),
@@ -71,38 +71,38 @@ CREATE TABLE phase_transitions (
   reason TEXT,
   transitioned_at INTEGER NOT NULL
 );
-INSERT INTO "phase_transitions" VALUES('01M7GXCA4VWNTWFWYZ68A1JKM2','milestone/m1','research','plan','done',1767225603000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCA5DX9YWSN5BWQC37PCQ','task/m1/s1/t1','research','plan','passed: does not apply',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCA5DX9YWSN5BWQC37PCR','task/m1/s1/t1','plan','execute','begins',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCA5EJ5AE43G02D0TPV6K','slice/m1/s1','research','plan','passed: does not apply',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCA5FKSYV33VX9CVTF4SW','slice/m1/s1','plan','execute','begins',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCA5FYKJ5N9TRMQ2VMZEF','task/m1/s2/t1','research','plan','passed: does not apply',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCA5FYKJ5N9TRMQ2VMZEG','task/m1/s2/t1','plan','execute','begins',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCA5GT8FWFTX63JXQQFZG','slice/m1/s2','research','plan','passed: does not apply',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCA5GVEQS3B3TG3YD6VQ0','slice/m1/s2','plan','execute','begins',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCA5MKKBFGJGM0AGYQ9A7','task/m1/s3/t1','research','plan','passed: does not apply',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCA5MVB4Q8C8Q4DYTR1P3','task/m1/s3/t1','plan','execute','begins',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCA5N342117GPKBPCRRXP','milestone/m1','plan','execute','planned',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCA62PE1KB4NKG7Y6T34M','task/m1/s1/t1','execute','tdd','done',1767225607000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCA6R6N3BNBBQGG595ZP9','task/m1/s1/t1','tdd','verify','done',1767225609000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCA7KSMCBEPX92SPB35H9','task/m1/s1/t1','verify','review','passed: does not apply',1767225611000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCA7KSMCBEPX92SPB35HA','task/m1/s1/t1','review','merge','done',1767225611000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCA8F6T6FCFTNRZX790PC','task/m1/s1/t1','merge','complete','done',1767225613000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCA8F6T6FCFTNRZX790PD','task/m1/s1/t2','research','plan','passed: does not apply',1767225613000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCA8FMT9264TZYVDSMRSV','task/m1/s1/t2','plan','execute','begins',1767225613000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCA9K9A8RGBZ538Y6VDVP','task/a1','research','plan','done',1767225618000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCA9Z0PNAMYRWVAC0RB9K','task/a1','plan','execute','planned',1767225620000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCAANGT2S533K9YSSNPVP','task/a2','research','plan','done',1767225623000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCABXXCNZ9ABYD56Z8WVN','task/a2','plan','execute','planned',1767225625000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCADDPHCD8ER62KKM7ZNQ','task/a3','research','plan','done',1767225628000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCAFAWBDEXM35ATZPD2P0','task/a3','plan','execute','planned',1767225630000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCAKN96EGTRG867D1WZ9B','task/a4','research','plan','done',1767225633000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCANFMHGXHVFBMTVS58MD','task/a4','plan','execute','planned',1767225635000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCAVXP9NT18S01KTK6V1N','task/a3','execute','tdd','done',1767225643000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCAYE7PNX7J6KM7A35CTK','task/a3','tdd','verify','done',1767225645000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCB10ZP4FF378PR6VB0BJ','task/a3','verify','execute','gate check failed',1767225647000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCB3BDANDHK6ZN36T468T','task/a4','execute','reassess','giving_up',1767225649000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCB5QYNKKBC8R0XE4KDD1','task/a4','reassess','complete','abandoned',1767225651000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG3ZX9Z6F40JWV0AWHQCC','milestone/m1','research','plan','done',1767225603000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG407Q636A94NP7ZG3RV3','task/m1/s1/t1','research','plan','passed: does not apply',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG407Q636A94NP7ZG3RV4','task/m1/s1/t1','plan','execute','begins',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG408N1AMQ9XF31DHCNE6','slice/m1/s1','research','plan','passed: does not apply',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG409EMYM9WTSEJXN75RK','slice/m1/s1','plan','execute','begins',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG40AE6R079TJ3H7WPW4Y','task/m1/s2/t1','research','plan','passed: does not apply',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG40AE6R079TJ3H7WPW4Z','task/m1/s2/t1','plan','execute','begins',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG40AE6R079TJ3H7WPW50','slice/m1/s2','research','plan','passed: does not apply',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG40AZJXHPGQ38X9JC481','slice/m1/s2','plan','execute','begins',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG40B3H0HWSR3TK8PSAHP','task/m1/s3/t1','research','plan','passed: does not apply',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG40BNRPWQ1ZKKCASQXE1','task/m1/s3/t1','plan','execute','begins',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG40BX2F5F94VGGRFNZFR','milestone/m1','plan','execute','planned',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG40JZJDY3AAFJT9AK3SB','task/m1/s1/t1','execute','tdd','done',1767225607000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG40Q7QRJRKJXNCSFSBCB','task/m1/s1/t1','tdd','verify','done',1767225609000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG40YJY6ECZXCDVH72FVY','task/m1/s1/t1','verify','review','passed: does not apply',1767225611000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG40YX1D109CH9Z9J7Z9V','task/m1/s1/t1','review','merge','done',1767225611000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG414B38JP9H7KV5JKM7N','task/m1/s1/t1','merge','complete','done',1767225613000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG415ECRXVA41TKJ2TVYD','task/m1/s1/t2','research','plan','passed: does not apply',1767225613000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG415XXZZF4PJZ9B3SQD6','task/m1/s1/t2','plan','execute','begins',1767225613000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG41MXP5CK0T6MVBNPNKX','task/a1','research','plan','done',1767225618000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG41TGBQBQN0YYC8MT64R','task/a1','plan','execute','planned',1767225620000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4237P36VYEREYY9BTJ4','task/a2','research','plan','done',1767225623000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG42A3ZVXP5SBD20R8QM0','task/a2','plan','execute','planned',1767225625000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG42KK5D4WF1JN6PCZAX9','task/a3','research','plan','done',1767225628000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG42TVK8ZNYZAAMNYN7NM','task/a3','plan','execute','planned',1767225630000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4333N732ZDWV74N75E4','task/a4','research','plan','done',1767225633000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG439FHKB1WJ45Q1HY14V','task/a4','plan','execute','planned',1767225635000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4426DPB39KFR6EGS81Z','task/a3','execute','tdd','done',1767225643000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG449AN9WJCY0TNPBSE8F','task/a3','tdd','verify','done',1767225645000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG44G5JDT48QGD7Z0B4SD','task/a3','verify','execute','gate check failed',1767225647000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG44PSSWXMPQHWF3VDF1Z','task/a4','execute','reassess','giving_up',1767225649000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG44YDMM1FP9WG77A7B6G','task/a4','reassess','complete','abandoned',1767225651000);
 CREATE TABLE runs (
   id TEXT PRIMARY KEY,
   run_kind TEXT NOT NULL CHECK (run_kind IN ('unit_attempt','agent_run')),
@@ -135,33 +135,33 @@ CREATE TABLE runs (
     (run_kind = 'agent_run' AND agent_name_snap IS NOT NULL AND unit_id_snap IS NULL AND attempt IS NULL)
   )
 );
-INSERT INTO "runs" VALUES('01M7GXCA4PPT7FZ4MY4J4SY6N5','unit_attempt','milestone/m1',NULL,'milestone/m1',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225602000,1767225603000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCA549QFZARTQZEWZ1K02','unit_attempt','milestone/m1',NULL,'milestone/m1',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225604000,1767225605000,'success',NULL,'the goal',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCA5S0Y7BWHNCDDAGNFA3','unit_attempt','task/m1/s1/t1',NULL,'task/m1/s1/t1',NULL,1,'execute',1,'succeeded','host',NULL,NULL,NULL,1767225606000,1767225607000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCA6JHJVBX6MBEKT2TH5F','unit_attempt','task/m1/s1/t1',NULL,'task/m1/s1/t1',NULL,2,'tdd',1,'succeeded','host',NULL,NULL,NULL,1767225608000,1767225609000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCA7719C9PWZH1092YDRR','unit_attempt','task/m1/s1/t1',NULL,'task/m1/s1/t1',NULL,3,'verify',1,'succeeded','host',NULL,NULL,NULL,1767225610000,1767225611000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCA872JCHN14DGBXQMSP3','unit_attempt','task/m1/s1/t1',NULL,'task/m1/s1/t1',NULL,4,'merge',1,'succeeded','host',NULL,NULL,NULL,1767225612000,1767225613000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCA8R40CQJPVCXQ2XY7GG','unit_attempt','task/m1/s2/t1',NULL,'task/m1/s2/t1',NULL,1,'execute',1,'succeeded','host',NULL,NULL,NULL,1767225614000,1767225615000,'success','question','which colour?',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCA9BCGQDP1BJ0MNH4TYG','unit_attempt','task/a1',NULL,'task/a1',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225617000,1767225618000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCA9V1GQ0YPNYPCY7PEKG','unit_attempt','task/a1',NULL,'task/a1',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225619000,1767225620000,'success',NULL,'x',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCAAH11EKGXZTR89C70D4','unit_attempt','task/a2',NULL,'task/a2',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225622000,1767225623000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCAB3C4WT23793BSFB0F6','unit_attempt','task/a2',NULL,'task/a2',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225624000,1767225625000,'success',NULL,'x',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCAD2NYVDNW7RP6XX6QRW','unit_attempt','task/a3',NULL,'task/a3',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225627000,1767225628000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCAE31KZ0YV37S086FQTK','unit_attempt','task/a3',NULL,'task/a3',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225629000,1767225630000,'success',NULL,'x',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCAJX219K3QEK4D83JGDT','unit_attempt','task/a4',NULL,'task/a4',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225632000,1767225633000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCAN3KTVW8659DRHVHH35','unit_attempt','task/a4',NULL,'task/a4',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225634000,1767225635000,'success',NULL,'x',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCANY3E4DM5FY0SY1XC0Q','unit_attempt','task/a1',NULL,'task/a1',NULL,3,'execute',1,'failed','host',NULL,NULL,NULL,1767225636000,1767225637000,'interrupted','resumed_after_crash','',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCAQCHRFVB5AFXDMVKM7F','unit_attempt','task/a1',NULL,'task/a1',NULL,4,'execute',1,'failed','host',NULL,NULL,NULL,1767225638000,1767225639000,'interrupted','shutdown','',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCARNKXBK309T9SJWP8HN','unit_attempt','task/a2',NULL,'task/a2',NULL,3,'execute',1,'failed','host',NULL,NULL,NULL,1767225640000,1767225641000,'failure','turn_failed','dropped',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCATN4GG60942M083FMQH','unit_attempt','task/a3',NULL,'task/a3',NULL,3,'execute',1,'succeeded','host',NULL,NULL,NULL,1767225642000,1767225643000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCAY0V4T7MF09KQ363TXY','unit_attempt','task/a3',NULL,'task/a3',NULL,4,'tdd',1,'succeeded','host',NULL,NULL,NULL,1767225644000,1767225645000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCB05V9BDVM0XCWQXSTXR','unit_attempt','task/a3',NULL,'task/a3',NULL,5,'verify',1,'failed','host',NULL,NULL,NULL,1767225646000,1767225647000,'failure','gate_failed','check: red',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCB26H6STFNMTXDM3BBFW','unit_attempt','task/a4',NULL,'task/a4',NULL,3,'execute',1,'failed','host',NULL,NULL,NULL,1767225648000,1767225649000,'failure','giving_up','no',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCB4PWWSZ55MAGRWM4P7P','unit_attempt','task/a4',NULL,'task/a4',NULL,4,'reassess',1,'succeeded','host',NULL,NULL,NULL,1767225650000,1767225651000,'success',NULL,'abandon: not worth it',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCB72SNK9V51E0JBAFJM5','unit_attempt','task/m1/s1/t2',NULL,'task/m1/s1/t2',NULL,1,'execute',1,'preparing_workspace','host',NULL,NULL,NULL,1767225652000,NULL,NULL,NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG3ZSP2C1ZEBRN5HPDFWB','unit_attempt','milestone/m1',NULL,'milestone/m1',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225602000,1767225603000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG402HRP6QYE9ZX2Y7NGV','unit_attempt','milestone/m1',NULL,'milestone/m1',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225604000,1767225605000,'success',NULL,'the goal',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG40FSTJRA2XZDS3VZT1T','unit_attempt','task/m1/s1/t1',NULL,'task/m1/s1/t1',NULL,1,'execute',1,'succeeded','host',NULL,NULL,NULL,1767225606000,1767225607000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG40NC41FKHBTP630SWQ9','unit_attempt','task/m1/s1/t1',NULL,'task/m1/s1/t1',NULL,2,'tdd',1,'succeeded','host',NULL,NULL,NULL,1767225608000,1767225609000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG40T0D8A5TEZJQJVSG5X','unit_attempt','task/m1/s1/t1',NULL,'task/m1/s1/t1',NULL,3,'verify',1,'succeeded','host',NULL,NULL,NULL,1767225610000,1767225611000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG411E2ZV9S48J4285N9B','unit_attempt','task/m1/s1/t1',NULL,'task/m1/s1/t1',NULL,4,'merge',1,'succeeded','host',NULL,NULL,NULL,1767225612000,1767225613000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG419V2PMCTX0JCFPAJXZ','unit_attempt','task/m1/s2/t1',NULL,'task/m1/s2/t1',NULL,1,'execute',1,'succeeded','host',NULL,NULL,NULL,1767225614000,1767225615000,'success','question','which colour?',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG41JQ4T97A6AMHCC5N78','unit_attempt','task/a1',NULL,'task/a1',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225617000,1767225618000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG41QJ3J3YMCB0GE2FHE9','unit_attempt','task/a1',NULL,'task/a1',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225619000,1767225620000,'success',NULL,'x',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG421PDG06MRF6VR5PTR4','unit_attempt','task/a2',NULL,'task/a2',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225622000,1767225623000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG426N9KR47FGHNT535W3','unit_attempt','task/a2',NULL,'task/a2',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225624000,1767225625000,'success',NULL,'x',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG42G4KNHRY9XDG5W5KAV','unit_attempt','task/a3',NULL,'task/a3',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225627000,1767225628000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG42PGGQ8YQFTZYH5M9VH','unit_attempt','task/a3',NULL,'task/a3',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225629000,1767225630000,'success',NULL,'x',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG430JK74REF1H75EVZ00','unit_attempt','task/a4',NULL,'task/a4',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225632000,1767225633000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG436C9B8SH1YRJ2JK4PR','unit_attempt','task/a4',NULL,'task/a4',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225634000,1767225635000,'success',NULL,'x',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG43C22PN0C3C2530EFD2','unit_attempt','task/a1',NULL,'task/a1',NULL,3,'execute',1,'failed','host',NULL,NULL,NULL,1767225636000,1767225637000,'interrupted','resumed_after_crash','',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG43K2FSDX2Y1DXKS05J7','unit_attempt','task/a1',NULL,'task/a1',NULL,4,'execute',1,'failed','host',NULL,NULL,NULL,1767225638000,1767225639000,'interrupted','shutdown','',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG43R7Z6XGZQRJBAGZ2HD','unit_attempt','task/a2',NULL,'task/a2',NULL,3,'execute',1,'failed','host',NULL,NULL,NULL,1767225640000,1767225641000,'failure','turn_failed','dropped',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG43YK17SMAS8R768FKT9','unit_attempt','task/a3',NULL,'task/a3',NULL,3,'execute',1,'succeeded','host',NULL,NULL,NULL,1767225642000,1767225643000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG44633BTBD02E5XV715K','unit_attempt','task/a3',NULL,'task/a3',NULL,4,'tdd',1,'succeeded','host',NULL,NULL,NULL,1767225644000,1767225645000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG44CH262KHKX50YFPRBP','unit_attempt','task/a3',NULL,'task/a3',NULL,5,'verify',1,'failed','host',NULL,NULL,NULL,1767225646000,1767225647000,'failure','gate_failed','check: red',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG44KYBYPWMKM21XY9HNE','unit_attempt','task/a4',NULL,'task/a4',NULL,3,'execute',1,'failed','host',NULL,NULL,NULL,1767225648000,1767225649000,'failure','giving_up','no',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG44TFKFCAT10HSCS3BNE','unit_attempt','task/a4',NULL,'task/a4',NULL,4,'reassess',1,'succeeded','host',NULL,NULL,NULL,1767225650000,1767225651000,'success',NULL,'abandon: not worth it',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG452NCR4RM85DMHGG1F2','unit_attempt','task/m1/s1/t2',NULL,'task/m1/s1/t2',NULL,1,'execute',1,'preparing_workspace','host',NULL,NULL,NULL,1767225652000,NULL,NULL,NULL,'',0,0,0,0,0);
 CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL, description TEXT);
-INSERT INTO "schema_migrations" VALUES(1,1794790271111,'core');
-INSERT INTO "schema_migrations" VALUES(2,1794790271114,'merging');
+INSERT INTO "schema_migrations" VALUES(1,1794791444464,'core');
+INSERT INTO "schema_migrations" VALUES(2,1794791444467,'merging');
 INSERT INTO "schema_migrations" VALUES(3,1767225600000,'spending');
 CREATE TABLE session_blockers (
   id TEXT PRIMARY KEY,
@@ -173,7 +173,7 @@ CREATE TABLE session_blockers (
   resolved_at INTEGER,
   resolved_by TEXT
 );
-INSERT INTO "session_blockers" VALUES('01M7GXCA91HVBTSDENGZ4C92Y9','01M7GXCA4D6YYF28RR5BZW13K0','Question','task/m1/s2/t1','which colour?',1767225615000,NULL,NULL);
+INSERT INTO "session_blockers" VALUES('01M7GYG41CEX125HAS2TZ927F3','01M7GYG3ZNFXQ4718S5X6HTBY1','Question','task/m1/s2/t1','which colour?',1767225615000,NULL,NULL);
 CREATE TABLE sessions (
   id TEXT PRIMARY KEY,
   status TEXT NOT NULL CHECK (status IN ('idle','running','paused','interrupted','complete','failed')),
@@ -182,7 +182,7 @@ CREATE TABLE sessions (
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL
 );
-INSERT INTO "sessions" VALUES('01M7GXCA4D6YYF28RR5BZW13K0','idle','main','',1767225601000,1767225601000);
+INSERT INTO "sessions" VALUES('01M7GYG3ZNFXQ4718S5X6HTBY1','idle','main','',1767225601000,1767225601000);
 CREATE TABLE spend (
   id TEXT PRIMARY KEY,
   run_id TEXT NOT NULL REFERENCES runs(id),
@@ -274,18 +274,18 @@ CREATE TABLE units (
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL
 , merge_marks TEXT);
-INSERT INTO "units" VALUES('milestone/m1','01M7GXCA4D6YYF28RR5BZW13K0',NULL,'milestone','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',2,100,1,1,NULL,NULL,NULL,2,'a goal','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"the goal","deliverables":["all of it"],"approach":"","verification":[],"notes":"","slices":[{"title":"A","tasks":[{"title":"TA1","description":"","deliverables":["it is there"],"verification":["the gate"],"allowed_areas":[],"forbidden_areas":[],"blocked_by":[]},{"title":"TA2","description":"","deliverables":["it is there"],"verification":["the gate"],"allowed_areas":[],"forbidden_areas":[],"blocked_by":["TA1"]}],"description":"","code_depends_on":[]},{"title":"B","tasks":[{"title":"TB1","description":"","deliverables":["it is there"],"verification":["the gate"],"allowed_areas":[],"forbidden_areas":[],"blocked_by":[]}],"description":"","code_depends_on":[]},{"title":"C","tasks":[{"title":"TC1","description":"","deliverables":["it is there"],"verification":["the gate"],"allowed_areas":[],"forbidden_areas":[],"blocked_by":[]}],"description":"","code_depends_on":["A","B"]}],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,3,1,1,NULL,NULL,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225601000,1767225605000,NULL);
-INSERT INTO "units" VALUES('slice/m1/s1','01M7GXCA4D6YYF28RR5BZW13K0','milestone/m1','slice','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',0,100,1,1,NULL,NULL,NULL,2,'A','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}',NULL,0,1,1,1,'task/m1/s1/t2',NULL,NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225613000,NULL);
-INSERT INTO "units" VALUES('task/m1/s1/t1','01M7GXCA4D6YYF28RR5BZW13K0','slice/m1/s1','task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','complete','succeeded',4,100,1,1,NULL,NULL,NULL,8,'TA1','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"TA1","deliverables":["it is there"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,0,NULL,NULL,NULL,'',NULL,'success','host',NULL,NULL,NULL,NULL,1767225613000,NULL,1767225605000,1767225613000,NULL);
-INSERT INTO "units" VALUES('task/m1/s1/t2','01M7GXCA4D6YYF28RR5BZW13K0','slice/m1/s1','task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','running',1,100,1,1,'host#1@1',1767225712000,NULL,2,'TA2','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"TA2","deliverables":["it is there"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225652000,NULL);
-INSERT INTO "units" VALUES('slice/m1/s2','01M7GXCA4D6YYF28RR5BZW13K0','milestone/m1','slice','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',0,100,1,1,NULL,NULL,NULL,2,'B','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}',NULL,0,1,1,1,'task/m1/s2/t1',NULL,NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225605000,NULL);
-INSERT INTO "units" VALUES('task/m1/s2/t1','01M7GXCA4D6YYF28RR5BZW13K0','slice/m1/s2','task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',1,100,1,1,NULL,NULL,NULL,2,'TB1','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"TB1","deliverables":["it is there"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,'blocked','which colour?',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225615000,NULL);
-INSERT INTO "units" VALUES('slice/m1/s3','01M7GXCA4D6YYF28RR5BZW13K0','milestone/m1','slice','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','research','pending',0,100,1,1,NULL,NULL,NULL,0,'C','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}',NULL,2,1,1,1,NULL,NULL,NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225605000,NULL);
-INSERT INTO "units" VALUES('task/m1/s3/t1','01M7GXCA4D6YYF28RR5BZW13K0','slice/m1/s3','task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',0,100,1,1,NULL,NULL,NULL,2,'TC1','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"TC1","deliverables":["it is there"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,0,1,NULL,NULL,NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225605000,NULL);
-INSERT INTO "units" VALUES('task/a1','01M7GXCA4D6YYF28RR5BZW13K0',NULL,'task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','interrupted',4,100,1,1,NULL,NULL,NULL,2,'interrupted','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"x","deliverables":["it"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225616000,1767225639000,NULL);
-INSERT INTO "units" VALUES('task/a2','01M7GXCA4D6YYF28RR5BZW13K0',NULL,'task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','failed',3,100,1,1,NULL,NULL,NULL,2,'waiting','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"x","deliverables":["it"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,1767225651000,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225621000,1767225641000,NULL);
-INSERT INTO "units" VALUES('task/a3','01M7GXCA4D6YYF28RR5BZW13K0',NULL,'task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',5,100,1,1,NULL,NULL,NULL,2,'refused','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"x","deliverables":["it"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225626000,1767225647000,NULL);
-INSERT INTO "units" VALUES('task/a4','01M7GXCA4D6YYF28RR5BZW13K0',NULL,'task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','complete','succeeded',4,100,1,1,NULL,NULL,NULL,8,'abandoned','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"x","deliverables":["it"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,NULL,'not worth it','giving_up','abandoned','host',NULL,NULL,NULL,NULL,1767225651000,NULL,1767225631000,1767225651000,NULL);
+INSERT INTO "units" VALUES('milestone/m1','01M7GYG3ZNFXQ4718S5X6HTBY1',NULL,'milestone','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',2,100,1,1,NULL,NULL,NULL,2,'a goal','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"the goal","deliverables":["all of it"],"approach":"","verification":[],"notes":"","slices":[{"title":"A","tasks":[{"title":"TA1","description":"","deliverables":["it is there"],"verification":["the gate"],"allowed_areas":[],"forbidden_areas":[],"blocked_by":[]},{"title":"TA2","description":"","deliverables":["it is there"],"verification":["the gate"],"allowed_areas":[],"forbidden_areas":[],"blocked_by":["TA1"]}],"description":"","code_depends_on":[]},{"title":"B","tasks":[{"title":"TB1","description":"","deliverables":["it is there"],"verification":["the gate"],"allowed_areas":[],"forbidden_areas":[],"blocked_by":[]}],"description":"","code_depends_on":[]},{"title":"C","tasks":[{"title":"TC1","description":"","deliverables":["it is there"],"verification":["the gate"],"allowed_areas":[],"forbidden_areas":[],"blocked_by":[]}],"description":"","code_depends_on":["A","B"]}],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,3,1,1,NULL,NULL,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225601000,1767225605000,NULL);
+INSERT INTO "units" VALUES('slice/m1/s1','01M7GYG3ZNFXQ4718S5X6HTBY1','milestone/m1','slice','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',0,100,1,1,NULL,NULL,NULL,2,'A','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}',NULL,0,1,1,1,'task/m1/s1/t2',NULL,NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225613000,NULL);
+INSERT INTO "units" VALUES('task/m1/s1/t1','01M7GYG3ZNFXQ4718S5X6HTBY1','slice/m1/s1','task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','complete','succeeded',4,100,1,1,NULL,NULL,NULL,8,'TA1','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"TA1","deliverables":["it is there"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,0,NULL,NULL,NULL,'',NULL,'success','host',NULL,NULL,NULL,NULL,1767225613000,NULL,1767225605000,1767225613000,NULL);
+INSERT INTO "units" VALUES('task/m1/s1/t2','01M7GYG3ZNFXQ4718S5X6HTBY1','slice/m1/s1','task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','running',1,100,1,1,'host#1@1',1767225712000,NULL,2,'TA2','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"TA2","deliverables":["it is there"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225652000,NULL);
+INSERT INTO "units" VALUES('slice/m1/s2','01M7GYG3ZNFXQ4718S5X6HTBY1','milestone/m1','slice','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',0,100,1,1,NULL,NULL,NULL,2,'B','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}',NULL,0,1,1,1,'task/m1/s2/t1',NULL,NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225605000,NULL);
+INSERT INTO "units" VALUES('task/m1/s2/t1','01M7GYG3ZNFXQ4718S5X6HTBY1','slice/m1/s2','task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',1,100,1,1,NULL,NULL,NULL,2,'TB1','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"TB1","deliverables":["it is there"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,'blocked','which colour?',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225615000,NULL);
+INSERT INTO "units" VALUES('slice/m1/s3','01M7GYG3ZNFXQ4718S5X6HTBY1','milestone/m1','slice','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','research','pending',0,100,1,1,NULL,NULL,NULL,0,'C','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}',NULL,2,1,1,1,NULL,NULL,NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225605000,NULL);
+INSERT INTO "units" VALUES('task/m1/s3/t1','01M7GYG3ZNFXQ4718S5X6HTBY1','slice/m1/s3','task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',0,100,1,1,NULL,NULL,NULL,2,'TC1','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"TC1","deliverables":["it is there"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,0,1,NULL,NULL,NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225605000,NULL);
+INSERT INTO "units" VALUES('task/a1','01M7GYG3ZNFXQ4718S5X6HTBY1',NULL,'task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','interrupted',4,100,1,1,NULL,NULL,NULL,2,'interrupted','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"x","deliverables":["it"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225616000,1767225639000,NULL);
+INSERT INTO "units" VALUES('task/a2','01M7GYG3ZNFXQ4718S5X6HTBY1',NULL,'task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','failed',3,100,1,1,NULL,NULL,NULL,2,'waiting','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"x","deliverables":["it"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,1767225651000,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225621000,1767225641000,NULL);
+INSERT INTO "units" VALUES('task/a3','01M7GYG3ZNFXQ4718S5X6HTBY1',NULL,'task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',5,100,1,1,NULL,NULL,NULL,2,'refused','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"x","deliverables":["it"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225626000,1767225647000,NULL);
+INSERT INTO "units" VALUES('task/a4','01M7GYG3ZNFXQ4718S5X6HTBY1',NULL,'task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','complete','succeeded',4,100,1,1,NULL,NULL,NULL,8,'abandoned','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"x","deliverables":["it"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,NULL,'not worth it','giving_up','abandoned','host',NULL,NULL,NULL,NULL,1767225651000,NULL,1767225631000,1767225651000,NULL);
 CREATE TABLE workflow_pins (
   hash TEXT PRIMARY KEY,
   name TEXT NOT NULL,

@@ -25,7 +25,7 @@ CREATE TABLE attention (
   answer TEXT,
   answered_by TEXT
 );
-INSERT INTO "attention" VALUES('01M7GXCCM3KF06H08WRN60QQW1','01M7GXCCGR748DM6ZWAMJMBD4E','task/m1/s2/t1','01M7GXCCM3KF06H08WRN60QQW0','blocked','which colour?','{}',NULL,NULL,1767225615000,NULL,NULL,NULL);
+INSERT INTO "attention" VALUES('01M7GYG4GE6BQY5VVKKPW4BC9F','01M7GYG4EGFR15ANKD5ZX7M96T','task/m1/s2/t1','01M7GYG4GDJWVHVETKDQY78P51','blocked','which colour?','{}',NULL,NULL,1767225615000,NULL,NULL,NULL);
 CREATE TABLE evidence (
   id TEXT PRIMARY KEY,
   unit_id TEXT NOT NULL REFERENCES units(id),
@@ -43,11 +43,11 @@ CREATE TABLE feedback (
   created_at INTEGER NOT NULL,
   read_by_run TEXT
 );
-INSERT INTO "feedback" VALUES('01M7GXCCTTX0PZCEQFBH96AW1A','task/a1','resumed_after_crash',1767225637000,NULL);
-INSERT INTO "feedback" VALUES('01M7GXCCWJQHRBKHMGG151CTRM','task/a2','turn_failed: dropped',1767225641000,NULL);
-INSERT INTO "feedback" VALUES('01M7GXCCY7ANCGEDN1F88WZDM6','task/a3','gate check failed:
+INSERT INTO "feedback" VALUES('01M7GYG4K2B8VSD09PAN2EVYJX','task/a1','resumed_after_crash',1767225637000,NULL);
+INSERT INTO "feedback" VALUES('01M7GYG4KFEVZ3NJKXXW1YWGXA','task/a2','turn_failed: dropped',1767225641000,NULL);
+INSERT INTO "feedback" VALUES('01M7GYG4M9NP3FCN36MMS3KJFW','task/a3','gate check failed:
 red',1767225647000,NULL);
-INSERT INTO "feedback" VALUES('01M7GXCCYTB6ACZ1MTVK9M86JK','task/a4','no',1767225649000,NULL);
+INSERT INTO "feedback" VALUES('01M7GYG4MGD1E6FNQ7BZ2FRNTA','task/a4','no',1767225649000,NULL);
 CREATE TABLE gate_results (
   id TEXT PRIMARY KEY,
   unit_id TEXT NOT NULL REFERENCES units(id),
@@ -87,38 +87,38 @@ CREATE TABLE phase_transitions (
   reason TEXT,
   transitioned_at INTEGER NOT NULL
 );
-INSERT INTO "phase_transitions" VALUES('01M7GXCCH51HV2PNVX3K8GDATM','milestone/m1','research','plan','done',1767225603000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCJ0BJ5RC998JDC5STQF','task/m1/s1/t1','research','plan','passed: does not apply',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCJ0WGHXMYF62ZSGBBYS','task/m1/s1/t1','plan','execute','begins',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCJ4M3QWYVK4B1Y859YG','slice/m1/s1','research','plan','passed: does not apply',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCJ5CX3496K0T362Y89B','slice/m1/s1','plan','execute','begins',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCJ5YNFW99T04JBS8HS5','task/m1/s2/t1','research','plan','passed: does not apply',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCJ5YNFW99T04JBS8HS6','task/m1/s2/t1','plan','execute','begins',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCJ5YNFW99T04JBS8HS7','slice/m1/s2','research','plan','passed: does not apply',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCJ5YNFW99T04JBS8HS8','slice/m1/s2','plan','execute','begins',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCJ6Y49Z8RN11RQZ03VH','task/m1/s3/t1','research','plan','passed: does not apply',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCJ6Y49Z8RN11RQZ03VJ','task/m1/s3/t1','plan','execute','begins',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCJ6Y49Z8RN11RQZ03VK','milestone/m1','plan','execute','planned',1767225605000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCJJ12HHXNXYAFDAC2QV','task/m1/s1/t1','execute','tdd','done',1767225607000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCJVK8D68QDYQJPHGF2P','task/m1/s1/t1','tdd','verify','done',1767225609000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCK7ZE4774B3CANVAN0C','task/m1/s1/t1','verify','review','passed: does not apply',1767225611000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCK7ZE4774B3CANVAN0D','task/m1/s1/t1','review','merge','done',1767225611000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCKQ8YAGPST3WEFASYDA','task/m1/s1/t1','merge','complete','done',1767225613000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCKRNMNQK2H0ZARW71H0','task/m1/s1/t2','research','plan','passed: does not apply',1767225613000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCKRNMNQK2H0ZARW71H1','task/m1/s1/t2','plan','execute','begins',1767225613000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCMS6K8W8KTX1TE9FP24','task/a1','research','plan','done',1767225618000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCN22RFV4822PHNQ51MA','task/a1','plan','execute','planned',1767225620000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCNKWCQ1GJHFVH49MQ1E','task/a2','research','plan','done',1767225623000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCP1R2B7TAHNZH744AT5','task/a2','plan','execute','planned',1767225625000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCQ185345N398Y5XW0WK','task/a3','research','plan','done',1767225628000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCQSEH7VT4Q6DXHA6E6P','task/a3','plan','execute','planned',1767225630000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCSBN7P3BY5J2AFAPZ4K','task/a4','research','plan','done',1767225633000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCT9ZHXH9PBRCPD6K07V','task/a4','plan','execute','planned',1767225635000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCWZT7A56Z166Q2MZBN2','task/a3','execute','tdd','done',1767225643000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCXKN5P9ZFSNBRNMX50H','task/a3','tdd','verify','done',1767225645000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCY7P9WZ2HG3YFEJZFQM','task/a3','verify','execute','gate check failed',1767225647000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCYTT3KW2R5VT65X1Y4H','task/a4','execute','reassess','giving_up',1767225649000);
-INSERT INTO "phase_transitions" VALUES('01M7GXCCZ3KPK8PYYBTEHR7BBM','task/a4','reassess','complete','abandoned',1767225651000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4ESNBNNGF8ZY97FBKXT','milestone/m1','research','plan','done',1767225603000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4F00BP6YBBVXXF9CCR8','task/m1/s1/t1','research','plan','passed: does not apply',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4F0EQ4G6TG9QV71FHJW','task/m1/s1/t1','plan','execute','begins',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4F1RAS33YPC27PRF53A','slice/m1/s1','research','plan','passed: does not apply',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4F1RAS33YPC27PRF53B','slice/m1/s1','plan','execute','begins',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4F2J49ZAT2EACS21FFF','task/m1/s2/t1','research','plan','passed: does not apply',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4F2ZECRJAWYXCKKPS3H','task/m1/s2/t1','plan','execute','begins',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4F2ZECRJAWYXCKKPS3J','slice/m1/s2','research','plan','passed: does not apply',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4F2ZECRJAWYXCKKPS3K','slice/m1/s2','plan','execute','begins',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4F3389MXGDWJQ34GBDA','task/m1/s3/t1','research','plan','passed: does not apply',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4F3YN8FNT4EQ454E1R0','task/m1/s3/t1','plan','execute','begins',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4F3YN8FNT4EQ454E1R1','milestone/m1','plan','execute','planned',1767225605000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4FAX0EGFG6HD59VWAGZ','task/m1/s1/t1','execute','tdd','done',1767225607000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4FJV2W6JCYB1655HXA0','task/m1/s1/t1','tdd','verify','done',1767225609000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4FSQB7Q12N3V1F3ETBA','task/m1/s1/t1','verify','review','passed: does not apply',1767225611000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4FTVCYDFJR0T78XWP3F','task/m1/s1/t1','review','merge','done',1767225611000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4G2J3E0GFG84Q5YAR35','task/m1/s1/t1','merge','complete','done',1767225613000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4G4PB3PY855DG0ENRNF','task/m1/s1/t2','research','plan','passed: does not apply',1767225613000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4G4PB3PY855DG0ENRNG','task/m1/s1/t2','plan','execute','begins',1767225613000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4GSNPH2WJ9P3AXA5J8K','task/a1','research','plan','done',1767225618000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4H18F9P7JBXFKPC3NQ4','task/a1','plan','execute','planned',1767225620000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4HDC71V00Z5DWZMWHF7','task/a2','research','plan','done',1767225623000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4HMPY2DXR3ZQCMAJBEP','task/a2','plan','execute','planned',1767225625000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4HY0T32ZTXM0KGHNJA5','task/a3','research','plan','done',1767225628000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4J6WNB48P3ZATV4QSNS','task/a3','plan','execute','planned',1767225630000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4JJZRNYWG95JDS67WE5','task/a4','research','plan','done',1767225633000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4JSSHYQ5TF61A9P1BG0','task/a4','plan','execute','planned',1767225635000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4KNC8T43C2GY7HZEAS3','task/a3','execute','tdd','done',1767225643000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4KVBXSWB2BQ0R8PP2MT','task/a3','tdd','verify','done',1767225645000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4M9NP3FCN36MMS3KJFX','task/a3','verify','execute','gate check failed',1767225647000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4MGVY0CG808FRCZNKT2','task/a4','execute','reassess','giving_up',1767225649000);
+INSERT INTO "phase_transitions" VALUES('01M7GYG4MQHHPC5QPJ3PYBCNWM','task/a4','reassess','complete','abandoned',1767225651000);
 CREATE TABLE runs (
   id TEXT PRIMARY KEY,
   run_kind TEXT NOT NULL CHECK (run_kind IN ('unit_attempt','agent_run')),
@@ -151,35 +151,35 @@ CREATE TABLE runs (
     (run_kind = 'agent_run' AND agent_name_snap IS NOT NULL AND unit_id_snap IS NULL AND attempt IS NULL)
   )
 );
-INSERT INTO "runs" VALUES('01M7GXCCGY6293CTRD9E8JJS91','unit_attempt','milestone/m1',NULL,'milestone/m1',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225602000,1767225603000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCCHJBA1DZ6JMDJSJP9C9','unit_attempt','milestone/m1',NULL,'milestone/m1',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225604000,1767225605000,'success',NULL,'the goal',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCCJBPHE7VH48YP01ZSD0','unit_attempt','task/m1/s1/t1',NULL,'task/m1/s1/t1',NULL,1,'execute',1,'succeeded','host',NULL,NULL,NULL,1767225606000,1767225607000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCCJNX8WQ5W9F9D0YSC9R','unit_attempt','task/m1/s1/t1',NULL,'task/m1/s1/t1',NULL,2,'tdd',1,'succeeded','host',NULL,NULL,NULL,1767225608000,1767225609000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCCK2Z1GAC57G4W5Z245K','unit_attempt','task/m1/s1/t1',NULL,'task/m1/s1/t1',NULL,3,'verify',1,'succeeded','host',NULL,NULL,NULL,1767225610000,1767225611000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCCKES9WFX1EXH4JV96TG','unit_attempt','task/m1/s1/t1',NULL,'task/m1/s1/t1',NULL,4,'merge',1,'succeeded','host',NULL,NULL,NULL,1767225612000,1767225613000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCCKZAT8Q61QEBVDJ0E9Q','unit_attempt','task/m1/s2/t1',NULL,'task/m1/s2/t1',NULL,1,'execute',1,'succeeded','host',NULL,NULL,NULL,1767225614000,1767225615000,'success','question','which colour?',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCCMPE40F81ZPJ114CNR8','unit_attempt','task/a1',NULL,'task/a1',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225617000,1767225618000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCCMYXXSTNEWVV1EGSZJ5','unit_attempt','task/a1',NULL,'task/a1',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225619000,1767225620000,'success',NULL,'x',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCCNDJX29995G7Y5JY4S8','unit_attempt','task/a2',NULL,'task/a2',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225622000,1767225623000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCCNT0F8BN1TEANWR3RM3','unit_attempt','task/a2',NULL,'task/a2',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225624000,1767225625000,'success',NULL,'x',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCCPTJMD0XB6474MYP27X','unit_attempt','task/a3',NULL,'task/a3',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225627000,1767225628000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCCQP3GVHD6M9CHZ8STX0','unit_attempt','task/a3',NULL,'task/a3',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225629000,1767225630000,'success',NULL,'x',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCCRKJFNV5XMEW8P2AJBV','unit_attempt','task/a4',NULL,'task/a4',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225632000,1767225633000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCCSS2GV6MPRB3R981NK2','unit_attempt','task/a4',NULL,'task/a4',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225634000,1767225635000,'success',NULL,'x',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCCTF3PMKCV9385DX7RH0','unit_attempt','task/a1',NULL,'task/a1',NULL,3,'execute',1,'failed','host',NULL,NULL,NULL,1767225636000,1767225637000,'interrupted','resumed_after_crash','',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCCV3WB884RZDTYX1MSE7','unit_attempt','task/a1',NULL,'task/a1',NULL,4,'execute',1,'failed','host',NULL,NULL,NULL,1767225638000,1767225639000,'interrupted','shutdown','',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCCW5XTJJW73CDX11M6PF','unit_attempt','task/a2',NULL,'task/a2',NULL,3,'execute',1,'failed','host',NULL,NULL,NULL,1767225640000,1767225641000,'failure','turn_failed','dropped',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCCWSJY35PMKWNN7ZRBFK','unit_attempt','task/a3',NULL,'task/a3',NULL,3,'execute',1,'succeeded','host',NULL,NULL,NULL,1767225642000,1767225643000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCCXA142MMV3754S8D6X8','unit_attempt','task/a3',NULL,'task/a3',NULL,4,'tdd',1,'succeeded','host',NULL,NULL,NULL,1767225644000,1767225645000,'success',NULL,'',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCCXVBGNV508WRJYJ0MYV','unit_attempt','task/a3',NULL,'task/a3',NULL,5,'verify',1,'failed','host',NULL,NULL,NULL,1767225646000,1767225647000,'failure','gate_failed','check: red',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCCYEN5RNY16FP77PHFNT','unit_attempt','task/a4',NULL,'task/a4',NULL,3,'execute',1,'failed','host',NULL,NULL,NULL,1767225648000,1767225649000,'failure','giving_up','no',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCCYX977FK0ZMTZ9PFS4Q','unit_attempt','task/a4',NULL,'task/a4',NULL,4,'reassess',1,'succeeded','host',NULL,NULL,NULL,1767225650000,1767225651000,'success',NULL,'abandon: not worth it',0,0,0,0,0);
-INSERT INTO "runs" VALUES('01M7GXCCZC2MDBSHY2NA1T2T0T','unit_attempt','task/m1/s1/t2',NULL,'task/m1/s1/t2',NULL,1,'execute',1,'preparing_workspace','host',NULL,NULL,NULL,1767225652000,NULL,NULL,NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG4ENJGYNWJZJPF3A7SBT','unit_attempt','milestone/m1',NULL,'milestone/m1',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225602000,1767225603000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG4EXDFMB31TQC6QF4XTX','unit_attempt','milestone/m1',NULL,'milestone/m1',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225604000,1767225605000,'success',NULL,'the goal',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG4F6D93BG39BNEW8CCNN','unit_attempt','task/m1/s1/t1',NULL,'task/m1/s1/t1',NULL,1,'execute',1,'succeeded','host',NULL,NULL,NULL,1767225606000,1767225607000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG4FEV63TDA0S755106X7','unit_attempt','task/m1/s1/t1',NULL,'task/m1/s1/t1',NULL,2,'tdd',1,'succeeded','host',NULL,NULL,NULL,1767225608000,1767225609000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG4FNQ35H373B8GCN6EZ8','unit_attempt','task/m1/s1/t1',NULL,'task/m1/s1/t1',NULL,3,'verify',1,'succeeded','host',NULL,NULL,NULL,1767225610000,1767225611000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG4FY5FWGHYV5ESZMT5K9','unit_attempt','task/m1/s1/t1',NULL,'task/m1/s1/t1',NULL,4,'merge',1,'succeeded','host',NULL,NULL,NULL,1767225612000,1767225613000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG4G93JA72RHKC0K4R1F5','unit_attempt','task/m1/s2/t1',NULL,'task/m1/s2/t1',NULL,1,'execute',1,'succeeded','host',NULL,NULL,NULL,1767225614000,1767225615000,'success','question','which colour?',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG4GNMR98AV5YEN23ZH76','unit_attempt','task/a1',NULL,'task/a1',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225617000,1767225618000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG4GXY61Q1GR5Y3YWGCZJ','unit_attempt','task/a1',NULL,'task/a1',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225619000,1767225620000,'success',NULL,'x',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG4HA9F00BE3Y3AX0JE85','unit_attempt','task/a2',NULL,'task/a2',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225622000,1767225623000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG4HHAFJ3VJQRG2ZVXVKN','unit_attempt','task/a2',NULL,'task/a2',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225624000,1767225625000,'success',NULL,'x',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG4HVGW43H9XQ6Z6QH08X','unit_attempt','task/a3',NULL,'task/a3',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225627000,1767225628000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG4J23M6K9NQPBVWHCEPZ','unit_attempt','task/a3',NULL,'task/a3',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225629000,1767225630000,'success',NULL,'x',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG4JEYEM9W3246FDS9RMP','unit_attempt','task/a4',NULL,'task/a4',NULL,1,'research',1,'succeeded','host',NULL,NULL,NULL,1767225632000,1767225633000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG4JNP7D61TAFGQ6ZJMV3','unit_attempt','task/a4',NULL,'task/a4',NULL,2,'plan',1,'succeeded','host',NULL,NULL,NULL,1767225634000,1767225635000,'success',NULL,'x',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG4JY6G1T9YW0TT993MK7','unit_attempt','task/a1',NULL,'task/a1',NULL,3,'execute',1,'failed','host',NULL,NULL,NULL,1767225636000,1767225637000,'interrupted','resumed_after_crash','',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG4K67GEQPHRCDSK3B5KK','unit_attempt','task/a1',NULL,'task/a1',NULL,4,'execute',1,'failed','host',NULL,NULL,NULL,1767225638000,1767225639000,'interrupted','shutdown','',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG4KCYXS0ESZTQCC2Q04S','unit_attempt','task/a2',NULL,'task/a2',NULL,3,'execute',1,'failed','host',NULL,NULL,NULL,1767225640000,1767225641000,'failure','turn_failed','dropped',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG4KJR9RN9558906PXA09','unit_attempt','task/a3',NULL,'task/a3',NULL,3,'execute',1,'succeeded','host',NULL,NULL,NULL,1767225642000,1767225643000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG4KRT9GRTWE099DXFX00','unit_attempt','task/a3',NULL,'task/a3',NULL,4,'tdd',1,'succeeded','host',NULL,NULL,NULL,1767225644000,1767225645000,'success',NULL,'',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG4KZC8RF4X63T4R7R0H1','unit_attempt','task/a3',NULL,'task/a3',NULL,5,'verify',1,'failed','host',NULL,NULL,NULL,1767225646000,1767225647000,'failure','gate_failed','check: red',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG4MCDFN9KQWHDS5DZ5QF','unit_attempt','task/a4',NULL,'task/a4',NULL,3,'execute',1,'failed','host',NULL,NULL,NULL,1767225648000,1767225649000,'failure','giving_up','no',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG4MKBY0470PX83Q3N2ZG','unit_attempt','task/a4',NULL,'task/a4',NULL,4,'reassess',1,'succeeded','host',NULL,NULL,NULL,1767225650000,1767225651000,'success',NULL,'abandon: not worth it',0,0,0,0,0);
+INSERT INTO "runs" VALUES('01M7GYG4MTXZAFRZWE592AP225','unit_attempt','task/m1/s1/t2',NULL,'task/m1/s1/t2',NULL,1,'execute',1,'preparing_workspace','host',NULL,NULL,NULL,1767225652000,NULL,NULL,NULL,'',0,0,0,0,0);
 CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL, description TEXT);
-INSERT INTO "schema_migrations" VALUES(1,1794790273534,'core');
-INSERT INTO "schema_migrations" VALUES(2,1794790273539,'merging');
-INSERT INTO "schema_migrations" VALUES(3,1794790273542,'spending');
-INSERT INTO "schema_migrations" VALUES(4,1794790273549,'attention');
+INSERT INTO "schema_migrations" VALUES(1,1794791444937,'core');
+INSERT INTO "schema_migrations" VALUES(2,1794791444940,'merging');
+INSERT INTO "schema_migrations" VALUES(3,1794791444941,'spending');
+INSERT INTO "schema_migrations" VALUES(4,1794791444942,'attention');
 CREATE TABLE session_blockers (
   id TEXT PRIMARY KEY,
   session_id TEXT NOT NULL REFERENCES sessions(id),
@@ -190,8 +190,8 @@ CREATE TABLE session_blockers (
   resolved_at INTEGER,
   resolved_by TEXT
 );
-INSERT INTO "session_blockers" VALUES('01M7GXCCM3KF06H08WRN60QQW0','01M7GXCCGR748DM6ZWAMJMBD4E','Question','task/m1/s2/t1','which colour?',1767225615000,NULL,NULL);
-INSERT INTO "session_blockers" VALUES('01M7GXCCY7P9WZ2HG3YFEJZFQN','01M7GXCCGR748DM6ZWAMJMBD4E','GateBlocked','task/a3','gate check refused; the agent mends it',1767225647000,NULL,NULL);
+INSERT INTO "session_blockers" VALUES('01M7GYG4GDJWVHVETKDQY78P51','01M7GYG4EGFR15ANKD5ZX7M96T','Question','task/m1/s2/t1','which colour?',1767225615000,NULL,NULL);
+INSERT INTO "session_blockers" VALUES('01M7GYG4M9NP3FCN36MMS3KJFY','01M7GYG4EGFR15ANKD5ZX7M96T','GateBlocked','task/a3','gate check refused; the agent mends it',1767225647000,NULL,NULL);
 CREATE TABLE sessions (
   id TEXT PRIMARY KEY,
   status TEXT NOT NULL CHECK (status IN ('idle','running','paused','interrupted','complete','failed')),
@@ -200,7 +200,7 @@ CREATE TABLE sessions (
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL
 );
-INSERT INTO "sessions" VALUES('01M7GXCCGR748DM6ZWAMJMBD4E','idle','main','',1767225601000,1767225601000);
+INSERT INTO "sessions" VALUES('01M7GYG4EGFR15ANKD5ZX7M96T','idle','main','',1767225601000,1767225601000);
 CREATE TABLE spend (
   id TEXT PRIMARY KEY,
   run_id TEXT NOT NULL REFERENCES runs(id),
@@ -292,18 +292,18 @@ CREATE TABLE units (
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL
 , merge_marks TEXT);
-INSERT INTO "units" VALUES('milestone/m1','01M7GXCCGR748DM6ZWAMJMBD4E',NULL,'milestone','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',2,100,1,1,NULL,NULL,NULL,2,'a goal','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"the goal","deliverables":["all of it"],"approach":"","verification":[],"notes":"","slices":[{"title":"A","tasks":[{"title":"TA1","description":"","deliverables":["it is there"],"verification":["the gate"],"allowed_areas":[],"forbidden_areas":[],"blocked_by":[]},{"title":"TA2","description":"","deliverables":["it is there"],"verification":["the gate"],"allowed_areas":[],"forbidden_areas":[],"blocked_by":["TA1"]}],"description":"","code_depends_on":[]},{"title":"B","tasks":[{"title":"TB1","description":"","deliverables":["it is there"],"verification":["the gate"],"allowed_areas":[],"forbidden_areas":[],"blocked_by":[]}],"description":"","code_depends_on":[]},{"title":"C","tasks":[{"title":"TC1","description":"","deliverables":["it is there"],"verification":["the gate"],"allowed_areas":[],"forbidden_areas":[],"blocked_by":[]}],"description":"","code_depends_on":["A","B"]}],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,3,1,1,NULL,NULL,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225601000,1767225605000,NULL);
-INSERT INTO "units" VALUES('slice/m1/s1','01M7GXCCGR748DM6ZWAMJMBD4E','milestone/m1','slice','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',0,100,1,1,NULL,NULL,NULL,2,'A','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}',NULL,0,1,1,1,'task/m1/s1/t2',NULL,NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225613000,NULL);
-INSERT INTO "units" VALUES('task/m1/s1/t1','01M7GXCCGR748DM6ZWAMJMBD4E','slice/m1/s1','task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','complete','succeeded',4,100,1,1,NULL,NULL,NULL,8,'TA1','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"TA1","deliverables":["it is there"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,0,NULL,NULL,NULL,'',NULL,'success','host',NULL,NULL,NULL,NULL,1767225613000,NULL,1767225605000,1767225613000,NULL);
-INSERT INTO "units" VALUES('task/m1/s1/t2','01M7GXCCGR748DM6ZWAMJMBD4E','slice/m1/s1','task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','running',1,100,1,1,'host#1@1',1767225712000,NULL,2,'TA2','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"TA2","deliverables":["it is there"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225652000,NULL);
-INSERT INTO "units" VALUES('slice/m1/s2','01M7GXCCGR748DM6ZWAMJMBD4E','milestone/m1','slice','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',0,100,1,1,NULL,NULL,NULL,2,'B','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}',NULL,0,1,1,1,'task/m1/s2/t1',NULL,NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225605000,NULL);
-INSERT INTO "units" VALUES('task/m1/s2/t1','01M7GXCCGR748DM6ZWAMJMBD4E','slice/m1/s2','task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',1,100,1,1,NULL,NULL,NULL,2,'TB1','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"TB1","deliverables":["it is there"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,'blocked','which colour?',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225615000,NULL);
-INSERT INTO "units" VALUES('slice/m1/s3','01M7GXCCGR748DM6ZWAMJMBD4E','milestone/m1','slice','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','research','pending',0,100,1,1,NULL,NULL,NULL,0,'C','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}',NULL,2,1,1,1,NULL,NULL,NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225605000,NULL);
-INSERT INTO "units" VALUES('task/m1/s3/t1','01M7GXCCGR748DM6ZWAMJMBD4E','slice/m1/s3','task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',0,100,1,1,NULL,NULL,NULL,2,'TC1','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"TC1","deliverables":["it is there"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,0,1,NULL,NULL,NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225605000,NULL);
-INSERT INTO "units" VALUES('task/a1','01M7GXCCGR748DM6ZWAMJMBD4E',NULL,'task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','interrupted',4,100,1,1,NULL,NULL,NULL,2,'interrupted','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"x","deliverables":["it"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225616000,1767225639000,NULL);
-INSERT INTO "units" VALUES('task/a2','01M7GXCCGR748DM6ZWAMJMBD4E',NULL,'task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','failed',3,100,1,1,NULL,NULL,NULL,2,'waiting','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"x","deliverables":["it"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,1767225651000,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225621000,1767225641000,NULL);
-INSERT INTO "units" VALUES('task/a3','01M7GXCCGR748DM6ZWAMJMBD4E',NULL,'task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',5,100,1,1,NULL,NULL,NULL,2,'refused','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"x","deliverables":["it"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225626000,1767225647000,NULL);
-INSERT INTO "units" VALUES('task/a4','01M7GXCCGR748DM6ZWAMJMBD4E',NULL,'task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','complete','succeeded',4,100,1,1,NULL,NULL,NULL,8,'abandoned','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"x","deliverables":["it"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,NULL,'not worth it','giving_up','abandoned','host',NULL,NULL,NULL,NULL,1767225651000,NULL,1767225631000,1767225651000,NULL);
+INSERT INTO "units" VALUES('milestone/m1','01M7GYG4EGFR15ANKD5ZX7M96T',NULL,'milestone','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',2,100,1,1,NULL,NULL,NULL,2,'a goal','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"the goal","deliverables":["all of it"],"approach":"","verification":[],"notes":"","slices":[{"title":"A","tasks":[{"title":"TA1","description":"","deliverables":["it is there"],"verification":["the gate"],"allowed_areas":[],"forbidden_areas":[],"blocked_by":[]},{"title":"TA2","description":"","deliverables":["it is there"],"verification":["the gate"],"allowed_areas":[],"forbidden_areas":[],"blocked_by":["TA1"]}],"description":"","code_depends_on":[]},{"title":"B","tasks":[{"title":"TB1","description":"","deliverables":["it is there"],"verification":["the gate"],"allowed_areas":[],"forbidden_areas":[],"blocked_by":[]}],"description":"","code_depends_on":[]},{"title":"C","tasks":[{"title":"TC1","description":"","deliverables":["it is there"],"verification":["the gate"],"allowed_areas":[],"forbidden_areas":[],"blocked_by":[]}],"description":"","code_depends_on":["A","B"]}],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,3,1,1,NULL,NULL,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225601000,1767225605000,NULL);
+INSERT INTO "units" VALUES('slice/m1/s1','01M7GYG4EGFR15ANKD5ZX7M96T','milestone/m1','slice','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',0,100,1,1,NULL,NULL,NULL,2,'A','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}',NULL,0,1,1,1,'task/m1/s1/t2',NULL,NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225613000,NULL);
+INSERT INTO "units" VALUES('task/m1/s1/t1','01M7GYG4EGFR15ANKD5ZX7M96T','slice/m1/s1','task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','complete','succeeded',4,100,1,1,NULL,NULL,NULL,8,'TA1','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"TA1","deliverables":["it is there"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,0,NULL,NULL,NULL,'',NULL,'success','host',NULL,NULL,NULL,NULL,1767225613000,NULL,1767225605000,1767225613000,NULL);
+INSERT INTO "units" VALUES('task/m1/s1/t2','01M7GYG4EGFR15ANKD5ZX7M96T','slice/m1/s1','task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','running',1,100,1,1,'host#1@1',1767225712000,NULL,2,'TA2','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"TA2","deliverables":["it is there"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225652000,NULL);
+INSERT INTO "units" VALUES('slice/m1/s2','01M7GYG4EGFR15ANKD5ZX7M96T','milestone/m1','slice','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',0,100,1,1,NULL,NULL,NULL,2,'B','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}',NULL,0,1,1,1,'task/m1/s2/t1',NULL,NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225605000,NULL);
+INSERT INTO "units" VALUES('task/m1/s2/t1','01M7GYG4EGFR15ANKD5ZX7M96T','slice/m1/s2','task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',1,100,1,1,NULL,NULL,NULL,2,'TB1','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"TB1","deliverables":["it is there"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,'blocked','which colour?',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225615000,NULL);
+INSERT INTO "units" VALUES('slice/m1/s3','01M7GYG4EGFR15ANKD5ZX7M96T','milestone/m1','slice','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','research','pending',0,100,1,1,NULL,NULL,NULL,0,'C','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}',NULL,2,1,1,1,NULL,NULL,NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225605000,NULL);
+INSERT INTO "units" VALUES('task/m1/s3/t1','01M7GYG4EGFR15ANKD5ZX7M96T','slice/m1/s3','task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',0,100,1,1,NULL,NULL,NULL,2,'TC1','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"TC1","deliverables":["it is there"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,0,1,NULL,NULL,NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1767225605000,1767225605000,NULL);
+INSERT INTO "units" VALUES('task/a1','01M7GYG4EGFR15ANKD5ZX7M96T',NULL,'task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','interrupted',4,100,1,1,NULL,NULL,NULL,2,'interrupted','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"x","deliverables":["it"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225616000,1767225639000,NULL);
+INSERT INTO "units" VALUES('task/a2','01M7GYG4EGFR15ANKD5ZX7M96T',NULL,'task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','failed',3,100,1,1,NULL,NULL,NULL,2,'waiting','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"x","deliverables":["it"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,1767225651000,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225621000,1767225641000,NULL);
+INSERT INTO "units" VALUES('task/a3','01M7GYG4EGFR15ANKD5ZX7M96T',NULL,'task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','execute','pending',5,100,1,1,NULL,NULL,NULL,2,'refused','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"x","deliverables":["it"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,NULL,'',NULL,NULL,'host',NULL,NULL,NULL,NULL,NULL,NULL,1767225626000,1767225647000,NULL);
+INSERT INTO "units" VALUES('task/a4','01M7GYG4EGFR15ANKD5ZX7M96T',NULL,'task','feature','904ad6745213225445b23b2b2fae752b3b43ae4bb26586583ce1b54f054c02b7','complete','succeeded',4,100,1,1,NULL,NULL,NULL,8,'abandoned','','{"integration_branch":"main","worktree_mode":"branch-per-slice"}','{"goal":"x","deliverables":["it"],"approach":"","verification":["the gate"],"notes":"","slices":[],"tasks":[],"allowed_areas":[],"forbidden_areas":[]}',0,0,1,1,NULL,NULL,NULL,'not worth it','giving_up','abandoned','host',NULL,NULL,NULL,NULL,1767225651000,NULL,1767225631000,1767225651000,NULL);
 CREATE TABLE workflow_pins (
   hash TEXT PRIMARY KEY,
   name TEXT NOT NULL,

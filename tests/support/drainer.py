@@ -63,7 +63,7 @@ class Drainer:
         until = Instant(now + claims.LEASE_MS)
         await self._database.write(lambda tx: units.renew(tx, self._holder, until))
         if units.expired(self._database.read, self._holder, now):
-            await self._database.write(lambda tx: recovery.sweep(tx, self._holder, self._rules, now))
+            await self._database.write(lambda tx: recovery.sweep(tx, self._holder, "", self._rules, now))
 
     async def _run(self, unit: Unit) -> None:
         lease = await self._database.write(

@@ -28,7 +28,7 @@ def test_a_crash_ends_the_run_of_a_unit_that_was_called_off_and_frees_its_money(
         lambda tx: spending.reserve(tx, lease, payer, model="m", estimate=70, caps=Caps(), now=ground.now)
     )
     ground.intend("abandon", unit_id=M, reason="enough")
-    ground.write(lambda tx: recovery.interrupt_all(tx, ground.rules, ground.now))
+    ground.write(lambda tx: recovery.interrupt_all(tx, "", ground.rules, ground.now))
     assert runs.live(ground.read) == []
     assert [run.outcome for run in runs.of_unit(ground.read, T1)] == ["canceled"]
     paid = spending.account(ground.read, "session", ground.unit(M).session_id)
