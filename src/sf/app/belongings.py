@@ -15,6 +15,7 @@ from sf.paths import Project
 from sf.scheduler import leftovers, lock
 from sf.store import sessions, units
 from sf.store.connection import open_reader
+from sf.store.tx import Tx
 from sf.workspaces.git import Git
 from sf.workspaces.owned import OwnedRepository
 from sf.workspaces.repository import UserRepository
@@ -86,11 +87,11 @@ async def _landing(project: Project) -> str:
 
 def branches(project: Project) -> Check:
     """Every branch that something is to be merged into exists."""
-    return asyncio.run(_branches(project))
+    return asyncio.run(_branches(project, open_reader(place_of(project))))
 
 
-async def _branches(project: Project) -> Check:
-    read, user = open_reader(place_of(project)), await _user(project)
+async def _branches(project: Project, read: Tx) -> Check:
+    user = await _user(project)
     session = sessions.current(read)
     configured = (await load_trusted(project, user)).harness.integration_branch
     wanted = {configured: "new work"} if configured else {}
@@ -111,11 +112,10 @@ async def _branches(project: Project) -> Check:
 
 def work(project: Project) -> Check:
     """The commits of every open unit are in sf's own repository."""
-    return asyncio.run(_work(project))
+    return asyncio.run(_work(project, open_reader(place_of(project))))
 
 
-async def _work(project: Project) -> Check:
-    read = open_reader(place_of(project))
+async def _work(project: Project, read: Tx) -> Check:
     here = (None, "", project.key)
     begun = [
         unit
@@ -140,7 +140,7 @@ def remains(project: Project) -> Check:
     """Nothing lies about that no unit needs."""
     if lock.is_held(project.lock):
         return Check("leftovers", "pass", "not looked at while the autopilot works")
-    found = asyncio.run(_remains(project))
+    found = asyncio.run(_remains(project, open_reader(place_of(project))))
     if found.told():
         return Check("leftovers", "warn", "; ".join(found.told()) + " → sf clean parks what it holds")
     later = len(found.ended) + len(found.temporary) + len(found.active)
@@ -148,5 +148,5 @@ def remains(project: Project) -> Check:
     return Check("leftovers", "pass", told)
 
 
-async def _remains(project: Project) -> leftovers.Leftovers:
-    return await leftovers.find(project, open_reader(place_of(project)), await _owned(project))
+async def _remains(project: Project, read: Tx) -> leftovers.Leftovers:
+    return await leftovers.find(project, read, await _owned(project))

@@ -31,6 +31,7 @@ from sf.policy.sandbox import Sandbox
 from sf.providers.catalog import Catalog, load_playbook
 from sf.scheduler import conduct, doorbell, lock
 from sf.scheduler.admission import Selection
+from sf.scheduler.housekeeping import Housekeeper
 from sf.scheduler.loop import Loop, Result
 from sf.scheduler.signposts import Signposts
 from sf.secrets import resolve
@@ -82,6 +83,7 @@ async def autopilot(
                 signposts.started(held.holder.name)
                 try:
                     result = await loop.run()
+                    await Housekeeper(desk).look()
                     await _record_end(desk, result)
                     signposts.ended(result.ending, result.detail)
                     return result

@@ -13,6 +13,7 @@ from sf.app.stores import place_of
 from sf.app.trust import require_own_folder
 from sf.paths import Project, identify, sf_home
 from sf.store.connection import transact
+from sf.store.place import Place
 from sf.workspaces.git import Git
 from sf.workspaces.repository import UserRepository
 
@@ -76,8 +77,9 @@ def initialise(root: Path) -> Initialised:
         unwired = ", ".join(command for command in (stack.tests, stack.lint) if command) if gates else ""
     written = [name for name, (content, mode) in wanted.items() if _write(project.dot / name, content, mode)]
     identify(project)
-    _forget_empty(project.database)
-    transact(place_of(project), lambda tx: None)
+    place = place_of(project)
+    _forget_empty(place)
+    transact(place, lambda tx: None)
     return Initialised(root, stack, tuple(written), unwired)
 
 
@@ -142,7 +144,7 @@ def _write(path: Path, content: str, mode: int) -> bool:
     return True
 
 
-def _forget_empty(database: Path) -> None:
+def _forget_empty(place: Place) -> None:
     """A file of no bytes is what an sf that was killed at this very moment leaves."""
-    if database.is_file() and database.stat().st_size == 0:
-        database.unlink()
+    if isinstance(place, Path) and place.is_file() and place.stat().st_size == 0:
+        place.unlink()

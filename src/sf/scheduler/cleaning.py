@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from sf.domain.clock import Instant
+from sf.domain.sizes import told
 from sf.domain.units import Unit
 from sf.harness import artifacts
 from sf.observe import disk, trace
@@ -233,7 +234,7 @@ async def _packs(owned: OwnedRepository, *, always: bool) -> list[Step]:
     async def repack() -> str:
         before = disk.size(owned.git_dir, own=True)[0]
         await packing.repack(owned, f"{KEPT_DAYS}.days.ago")
-        return f"{before - disk.size(owned.git_dir, own=True)[0]} bytes less"
+        return f"{told(before)} before, {told(disk.size(owned.git_dir, own=True)[0])} now"
 
     size = await packing.loose(owned)
     return [Step("pack", str(owned.git_dir), size, repack)] if size or always else []
