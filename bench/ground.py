@@ -22,6 +22,7 @@ from sf.harness.desk import Desk
 from sf.harness.settle import Ending
 from sf.paths import Project
 from sf.scheduler.conduct import Conduct
+from sf.scheduler.lock import ProjectLock
 from sf.scheduler.loop import Loop
 from sf.store import sessions, units
 from sf.store.tx import Tx
@@ -105,8 +106,9 @@ async def make(root: Path, config: str, playbook: str) -> Project:
 async def opened(root: Path, config: str = "", playbook: str = _PLAYBOOK) -> AsyncIterator[Ground]:
     """A new project, open; every model is the scripted one."""
     project = await make(root, config, playbook)
-    async with compose.open_desk(project, lambda event: None) as (desk, live):
-        yield Ground(desk, live)
+    with ProjectLock(project.lock, "bench") as held:
+        async with compose.open_desk(project, lambda event: None, held.descriptor) as (desk, live):
+            yield Ground(desk, live)
 
 
 async def done_at_once(unit: Unit, lease: Lease) -> Finished:
