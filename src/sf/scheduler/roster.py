@@ -37,6 +37,7 @@ class Roster:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._units: dict[str, Unit] = {}
         self._settling: set[str] = set()
+        self._begun: set[str] = set()
 
     def __len__(self) -> int:
         """How many there are."""
@@ -59,14 +60,20 @@ class Roster:
             # A run is told once, and never while its end is being written.
             if run_id not in self._desk.stops and run_id not in self._settling:
                 self._desk.stops[run_id] = how
-                task.cancel()
+                self._interrupt(run_id, task)
 
     def cancel(self, unit_ids: list[str]) -> None:
         """Call the runs of some units off at once."""
         for run_id, unit in self._units.items():
             if unit.id in unit_ids and run_id not in self._settling:
                 self._desk.stops[run_id] = "cancel"
-                self._tasks[run_id].cancel()
+                self._interrupt(run_id, self._tasks[run_id])
+
+    def _interrupt(self, run_id: str, task: asyncio.Task[None]) -> None:
+        # A task that is canceled before its first step never runs, and so would never be settled; it looks
+        # for itself when it begins.
+        if run_id in self._begun:
+            task.cancel()
 
     async def end(self) -> None:
         """Interrupt what runs and wait for it: nothing may be left that would write after the end."""
@@ -74,6 +81,10 @@ class Roster:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     async def _run(self, unit: Unit, lease: Lease) -> None:
+        self._begun.add(lease.run_id)
+        task = asyncio.current_task()
+        if lease.run_id in self._desk.stops and task is not None:
+            task.cancel()
         try:
             finished = await self._conduct(unit, lease)
             self._settling.add(lease.run_id)
@@ -89,6 +100,7 @@ class Roster:
             self._tasks.pop(lease.run_id, None)
             self._units.pop(lease.run_id, None)
             self._settling.discard(lease.run_id)
+            self._begun.discard(lease.run_id)
             self._desk.stops.pop(lease.run_id, None)
             self._wake()
 
