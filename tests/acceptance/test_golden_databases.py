@@ -13,7 +13,9 @@ from sf.app.initialise import initialise
 from sf.domain.units import HoldKind, Status
 from sf.errors import StoreTooOld
 from sf.store import attention, migrate, runs, units
+from sf.store.connection import engine_of, writing
 from tests.support.stage import PASSING, Stage, say, scene, write
+from tests.support.stores import columns
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 FILES = sorted(GOLDEN.glob("schema-*.sql"))
@@ -39,6 +41,24 @@ def _install(stage: Stage, file: Path) -> None:
 
 def test_there_is_a_golden_database_of_every_schema_version() -> None:
     assert [_version(file) for file in FILES] == [migration.version for migration in migrate.known()]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_an_upgraded_database_has_the_schema_of_a_new_one(tmp_path: Path, file: Path) -> None:
+    old, new = tmp_path / "old.db", tmp_path / "new.db"
+    made = sqlite3.connect(old)
+    made.executescript(file.read_text(encoding="utf-8"))
+    made.close()
+    assert _schema(old) == _schema(new)
+
+
+def _schema(path: Path) -> set[tuple[str, str, str]]:
+    """Every column and every index, once today's sf has opened the file for writing."""
+    connection = writing(engine_of(path))
+    found = {(table, name, kind) for (table, name), kind in columns(connection, path).items()}
+    indices = connection.execute("SELECT tbl_name, name FROM sqlite_master WHERE type = 'index'").fetchall()
+    connection.close()
+    return found | {(row["tbl_name"], row["name"], "index") for row in indices}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
