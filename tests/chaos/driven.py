@@ -18,6 +18,7 @@ from sf.domain.runs import Lease, TurnKind
 from sf.domain.spending import Caps
 from sf.domain.units import Unit
 from sf.domain.workflows import parse
+from sf.errors import LeaseLost
 from sf.harness import settle
 from sf.scheduler import claims, recovery
 from sf.store import runs, spending, units
@@ -136,6 +137,7 @@ class Driven:
     def _let_go(self, run: Held) -> None:
         self.held.remove(run)
         self.lost = [*self.lost[-7:], run.lease]
+        self.refuse_late(run.lease)
 
     def late_writes(self, lease: Lease) -> list[Callable[[Tx], object]]:
         """Everything that a run writes, as one who has lost its lease would."""
@@ -148,6 +150,17 @@ class Driven:
             lambda tx: spending.reserve(tx, lease, payer, model="m", estimate=1, caps=Caps(), now=now),
             lambda tx: units.require_lease(tx, lease),
         ]
+
+    def refuse_late(self, lease: Lease) -> None:
+        """Nothing can be written under a lease that was lost."""
+        before = self.row_counts()
+        for write in self.late_writes(lease):
+            try:
+                self.ground.write(write)
+            except LeaseLost:
+                continue
+            raise AssertionError(f"run {lease.run_id} of {lease.unit_id} wrote without a lease")
+        assert self.row_counts() == before
 
     def row_counts(self) -> dict[str, int]:
         """How many rows each table has."""
