@@ -35,7 +35,7 @@ from tests.chaos.outcomes import any_outcome, friendly
 from tests.chaos.piece import Piece
 from tests.chaos.sweep import FULL, SEED
 
-EXAMPLES, STEPS, SEEDS = (170, 160, 4) if FULL else (40, 50, 1)
+EXAMPLES, STEPS, SEEDS = (240, 160, 4) if FULL else (40, 50, 1)
 JUMPS = (1, 5_000, 59_999, 60_001, 300_000, 32_400_000, -1, -61_000, -32_400_000)
 """How the clock is set, in milliseconds: around a lease, a backoff, a night, either way."""
 _UNLAWFUL = ("execute", "tdd")
