@@ -19,6 +19,7 @@ from bench.timing import ROUNDS, Stopwatch
 
 BENCHMARKS = {
     "null-unit": "bench.null_unit",
+    "drain": "bench.drain",
     "transition": "bench.transition",
     "tick": "bench.tick",
     "turn": "bench.turn",

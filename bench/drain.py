@@ -1,0 +1,134 @@
+"""Ten thousand null units drained two at a time, against Huey's tasks and two worker threads."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench import peers
+from bench.ground import Ground, done_at_once, opened
+from bench.table import Row
+from bench.timing import Contender, Stopwatch, medians
+from sf.domain import events
+
+_WORKERS = 2
+_ROUNDS = 25
+_UNITS = 400
+"""In each round, so that the contenders take turns; 25 rounds make ten thousand."""
+_TWO_AT_A_TIME = f"[harness.concurrency]\nmax_agents = {_WORKERS}\n"
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class _Ours:
+    """Rounds of null units that are all there before the clock starts at the first dispatch."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._rounds = 0
+        self._dispatched: Stopwatch | None = None
+        ground.desk.bus.subscribe(self._on_event)
+
+    def _on_event(self, event: events.Event) -> None:
+        if event.name == events.PRE_DISPATCH and self._dispatched is None:
+            self._dispatched = Stopwatch()
+
+    async def drain(self) -> float:
+        """From the first dispatch until the loop ends: every unit settled and wound up."""
+        self._rounds += 1
+        await self._ground.plant(_UNITS, f"d{self._rounds}x")
+        self._dispatched = None
+        result = await self._ground.loop(done_at_once).run()
+        watch: Stopwatch | None = self._dispatched
+        assert watch is not None and result.ending == "done", result
+        return watch.seconds() / _UNITS
+
+
+class _Huey:
+    """Tasks with stored results, queued before the clock starts."""
+
+    def __init__(self, path: Path) -> None:
+        logging.getLogger("huey").setLevel(logging.ERROR)
+        self._huey: Any = peers.load("huey").SqliteHuey(filename=str(path), fsync=True)
+        self._task = self._huey.task()(_nothing)
+        self._stored = 0
+
+    async def drain(self) -> float:
+        """Two threads that take and execute until the queue is empty: its consumer without the waits."""
+        self._queue()
+        threads = [threading.Thread(target=self._work) for _ in range(_WORKERS)]
+        watch = Stopwatch()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            await asyncio.to_thread(thread.join)
+        seconds = watch.seconds()
+        assert self._huey.storage.result_store_size() == self._stored
+        return seconds / _UNITS
+
+    async def consume(self) -> float:
+        """Its own consumer with two threads, from its start until the last result is stored."""
+        self._queue()
+        consumer = self._huey.create_consumer(workers=_WORKERS, periodic=False)
+        last = asyncio.Event()
+        loop, left = asyncio.get_running_loop(), iter(range(_UNITS - 1, -1, -1))
+
+        def completed(signal_name: str, task: object) -> None:
+            if next(left) == 0:
+                loop.call_soon_threadsafe(last.set)
+
+        self._huey.signal("complete")(completed)
+        with _own_signals():
+            watch = Stopwatch()
+            consumer.start()
+            await last.wait()
+            seconds = watch.seconds()
+            await asyncio.to_thread(consumer.stop, graceful=True)
+        self._huey.disconnect_signal(completed, "complete")
+        return seconds / _UNITS
+
+    def _queue(self) -> None:
+        for _ in range(_UNITS):
+            self._task()
+        self._stored += _UNITS
+
+    def _work(self) -> None:
+        while (task := self._huey.dequeue()) is not None:
+            self._huey.execute(task)
+
+
+def _nothing() -> int:
+    return 1
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """The handlers that were there, after a consumer has put up its own."""
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+async def measure(scratch: Path) -> list[Row]:
+    """The drain's rows."""
+    async with opened(scratch / "project", _TWO_AT_A_TIME) as ground:
+        ours, huey = _Ours(ground), _Huey(scratch / "huey.db")
+        contenders: dict[str, Contender] = {
+            "ours": ours.drain,
+            "threads": huey.drain,
+            "consumer": huey.consume,
+        }
+        found = await medians(contenders, _ROUNDS)
+    what = "10,000 null units, two at a time, each"
+    return [
+        Row(what, found["ours"], "s", "Huey task, two threads", found["threads"], most_ratio=1.0),
+        Row(what, found["ours"], "s", "Huey task, its consumer", found["consumer"], most_ratio=1.0),
+    ]
