@@ -102,8 +102,9 @@ class Database:
             self._fail(group, self._engine.unusable("write", error))
         except SfError as error:
             self._fail(group, error)
-        for job in group:
-            job.loop.call_soon_threadsafe(self._deliver, job)
+        # At once, so that who waits for writes that were committed together sees all of them done.
+        for loop in {job.loop for job in group}:
+            loop.call_soon_threadsafe(self._deliver, [job for job in group if job.loop is loop])
 
     def _begin(self) -> None:
         """Begin, on a new connection if the present one is lost: nothing has been asked of it yet."""
@@ -140,13 +141,14 @@ class Database:
                 self._writer.execute("ROLLBACK TO job")
                 self._writer.execute("RELEASE job")
 
-    def _deliver(self, job: _Job) -> None:
-        if job.error is None and job.tx is not None:
-            for event in job.tx.events:
-                self._publish(event)
-        if job.future.cancelled():
-            return
-        if job.error is not None:
-            job.future.set_exception(job.error)
-        else:
-            job.future.set_result(job.value)
+    def _deliver(self, group: list[_Job]) -> None:
+        for job in group:
+            if job.error is None and job.tx is not None:
+                for event in job.tx.events:
+                    self._publish(event)
+            if job.future.cancelled():
+                continue
+            if job.error is not None:
+                job.future.set_exception(job.error)
+            else:
+                job.future.set_result(job.value)
