@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Collection
 
@@ -34,6 +35,10 @@ class Selection(msgspec.Struct, frozen=True):
     def spent(self, dispatched: int) -> bool:
         """Whether nothing more may be dispatched."""
         return self.most is not None and dispatched >= self.most
+
+    def left(self, dispatched: int) -> int:
+        """How many more may be dispatched."""
+        return sys.maxsize if self.most is None else self.most - dispatched
 
 
 def room(caps: Concurrency, running: Collection[Unit]) -> dict[Phase, int]:

@@ -20,18 +20,18 @@ from sf.harness.attempt import hook_variables
 from sf.harness.desk import Desk
 from sf.harness.results import unit_result
 from sf.paths import DRIFT_FILE
-from sf.scheduler import admission, claims, closing, intents, rechecks, recovery, replies
+from sf.scheduler import admission, claims, closing, intents, recovery
 from sf.scheduler.admission import Selection
 from sf.scheduler.conduct import Conduct
 from sf.scheduler.housekeeping import Housekeeper
 from sf.scheduler.purse import Purse
 from sf.scheduler.roster import Roster
-from sf.store import attention, sessions, units
+from sf.scheduler.upkeep import Upkeep
+from sf.store import units
+from sf.store.glance import Glance
 from sf.store.tx import Tx
 
 Ending = Literal["done", "waiting", "paused", "budget", "failed", "interrupted"]
-_RENEW_MS = 20_000
-_RECHECK_MS = 2_000
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -66,6 +66,7 @@ class Loop:
         self._apply_config = apply_config
         self._selection = selection or Selection()
         self._wake = asyncio.Event()
+        self._upkeep = Upkeep(desk, holder)
         self._purse = Purse(desk)
         self._roster = Roster(desk, conduct, self._purse, self._fail, self.wake)
         self._wound_up: set[str] = set()
@@ -76,8 +77,7 @@ class Loop:
         self._paused = False
         self._stopping = False
         self._failure = ""
-        self._renewed_at = 0
-        self._rechecked_at = 0
+        self._due: Instant | None = None
 
     def wake(self) -> None:
         """Look again at once."""
@@ -126,45 +126,33 @@ class Loop:
         if selection.spent(self._dispatched):
             return False
         if selection.only is None:
-            return self._next_due() is not None
+            return self._upkeep.look().next_due is not None
         return any(unit.due_at is not None and selection.covers(unit) for unit in units.listed(read))
 
     async def _tick(self) -> None:
         self._wake.clear()
         await self._reload()
-        await self._apply_intents()
-        await self._keep_claims()
-        await self._recheck_held()
-        await self._answer_due()
-        self._purse.look()
+        seen = await self._apply_intents(self._upkeep.look())
+        seen = await self._upkeep.see_to(seen, running=bool(self._roster))
+        self._purse.look(seen)
         await self._close_units()
         await self._house.look(idle=not self._roster)
         if not self._stopped():
-            await self._dispatch()
+            seen = await self._dispatch(seen)
+        self._due = seen.next_due
         await self._mark_wound_up()
         self._desk.announce(events.AUTO_LOOP, running=len(self._roster))
 
     async def _wait(self) -> None:
         """Until something happens; the tick is only the fallback."""
         timeout = float(self._desk.config.harness.tick)
-        due = self._next_due()
-        if due is not None:
-            timeout = min(timeout, max(0.0, (due - self._desk.clock.now()) / 1000))
+        if self._due is not None:
+            timeout = min(timeout, max(0.0, (self._due - self._desk.clock.now()) / 1000))
         try:
             async with asyncio.timeout(timeout):
                 await self._wake.wait()
         except TimeoutError:
             return
-
-    def _next_due(self) -> Instant | None:
-        """When the next unit, or the default answer to the next question, is due."""
-        read = self._desk.database.read
-        found = [
-            due
-            for due in (units.next_due(read, self._desk.station), attention.next_due(read))
-            if due is not None
-        ]
-        return min(found, default=None)
 
     # --- each part of a tick ---
 
@@ -186,49 +174,16 @@ class Loop:
         self._apply_config(self._live.current)
         self._desk.announce(events.CONFIG_RELOADED, drift=[item.key for item in reloaded.drift])
 
-    async def _apply_intents(self) -> None:
-        read = self._desk.database.read
-        if sessions.open_intents(read):
+    async def _apply_intents(self, seen: Glance) -> Glance:
+        if seen.intents:
             rules, now = self._desk.rules, self._desk.clock.now()
             applied = await self._desk.database.write(lambda tx: intents.apply_open(tx, rules, now))
             for kind, answer in applied:
                 if kind == "abandon" and answer.get("now"):
                     self._roster.cancel(answer.get("running", []))
-        session = sessions.current(read)
-        self._paused = session is not None and session["status"] == "paused"
-
-    async def _keep_claims(self) -> None:
-        """Renew our own claims before sweeping those of others: a laptop that slept is not a crash."""
-        now = self._desk.clock.now()
-        if self._roster and now - self._renewed_at >= _RENEW_MS:
-            self._renewed_at = now
-            until = Instant(now + claims.LEASE_MS)
-            await self._desk.database.write(lambda tx: units.renew(tx, self._holder, until))
-        if units.expired(self._desk.database.read, self._holder, now, self._desk.station):
-            rules = self._desk.rules
-            await self._desk.database.write(
-                lambda tx: recovery.sweep(tx, self._holder, self._desk.station, rules, now)
-            )
-        station = self._desk.station
-        due = units.next_due(self._desk.database.read, station)
-        if due is not None and due <= now:
-            await self._desk.database.write(lambda tx: units.wake_due(tx, now, station))
-
-    async def _recheck_held(self) -> None:
-        """Let units go whose condition someone else has changed meanwhile."""
-        now = self._desk.clock.now()
-        if now - self._rechecked_at < _RECHECK_MS:
-            return
-        self._rechecked_at = now
-        await rechecks.recheck(self._desk, now)
-
-    async def _answer_due(self) -> None:
-        """Questions that nobody answered in time get their default."""
-        now, rules = self._desk.clock.now(), self._desk.rules
-        due = attention.next_due(self._desk.database.read)
-        if due is not None and due <= now:
-            answered = await self._desk.database.write(lambda tx: replies.answer_due(tx, rules, now))
-            self._desk.log.warning("answered by default", questions=", ".join(answered))
+            seen = self._upkeep.look()
+        self._paused = seen.session == "paused"
+        return seen
 
     async def _close_units(self) -> None:
         """Wind terminal units up one after the other; nothing is dispatched meanwhile."""
@@ -259,40 +214,51 @@ class Loop:
         for unit_id in self._to_mark:
             units.wound_up(tx, unit_id, self._desk.clock.now())
 
-    async def _dispatch(self) -> None:
-        running = self._roster.units
-        caps = self._desk.config.harness.concurrency
-        read = self._desk.database.read
-        full = attention.count(read) > self._desk.config.attention.max_waiting or bool(self._house.crowded)
-        for unit in admission.admit(
-            read,
-            caps,
-            running,
+    async def _dispatch(self, seen: Glance) -> Glance:
+        full = seen.questions > self._desk.config.attention.max_waiting or bool(self._house.crowded)
+        found = admission.admit(
+            self._desk.database.read,
+            self._desk.config.harness.concurrency,
+            self._roster.units,
             self._selection,
             self._dispatched,
             station=self._desk.station,
             begun_only=full,
-        ):
-            if self._selection.spent(self._dispatched):
-                return
-            if not await self._may_dispatch(unit):
-                return
-            await self._claim(unit)
+        )
+        # A hook may take its time: what it allowed does not wait for what it is asked next.
+        hooked = bool(self._desk.hooks.commands("pre_dispatch"))
+        while found and not self._selection.spent(self._dispatched):
+            most = 1 if hooked else self._selection.left(self._dispatched)
+            batch, found = found[:most], found[most:]
+            for unit in batch:
+                if not await self._may_dispatch(unit):
+                    return seen
+            if await self._claim(batch) < len(batch):
+                # One may have been parked with a question that has a deadline.
+                seen = self._upkeep.look()
+        return seen
 
-    async def _claim(self, unit: Unit) -> None:
+    async def _claim(self, batch: list[Unit]) -> int:
+        """Take the units in one transaction and begin the runs of those that could be taken; how many."""
         now, rules, station = self._desk.clock.now(), self._desk.rules, self._desk.station
 
-        def write(tx: Tx) -> Lease | None:
+        def write(tx: Tx) -> list[tuple[Unit, Lease]]:
             self._write_marks(tx)
-            return claims.take(
-                tx, unit, holder=self._holder, host=self._host, station=station, rules=rules, now=now
-            )
+            taken = []
+            for unit in batch:
+                lease = claims.take(
+                    tx, unit, holder=self._holder, host=self._host, station=station, rules=rules, now=now
+                )
+                if lease is not None:
+                    taken.append((units.get(tx, unit.id), lease))
+            return taken
 
-        lease = await self._desk.database.write(write)
+        taken = await self._desk.database.write(write)
         self._to_mark.clear()
-        if lease is not None:
-            self._dispatched += 1
-            self._roster.start(units.get(self._desk.database.read, unit.id), lease)
+        self._dispatched += len(taken)
+        for unit, lease in taken:
+            self._roster.start(unit, lease)
+        return len(taken)
 
     async def _may_dispatch(self, unit: Unit) -> bool:
         """Ask the PreDispatch hooks; a refusal stops the session."""

@@ -8,6 +8,7 @@ from sf.domain.units import Unit
 from sf.harness.desk import Desk
 from sf.scheduler import replies
 from sf.store import attention, spending
+from sf.store.glance import Glance
 
 
 class Purse:
@@ -26,10 +27,11 @@ class Purse:
             lambda tx: replies.ask_for_session(tx, unit.session_id, detail, outcome.wanted, rules, now)
         )
 
-    def look(self) -> None:
+    def look(self, seen: Glance) -> None:
         """Whether an open question about the session's money still stands."""
         read = self._desk.database.read
-        asked = [item for item in attention.waiting(read) if item.kind == SESSION_BUDGET]
+        waiting = attention.waiting(read) if seen.questions else []
+        asked = [item for item in waiting if item.kind == SESSION_BUDGET]
         self.empty = ""
         if asked:
             room = spending.account(read, "session", asked[0].session_id).room(self._desk.rules.caps)

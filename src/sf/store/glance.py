@@ -1,0 +1,37 @@
+"""What a tick must know before it does anything, in one statement that finds little when little is open."""
+
+from __future__ import annotations
+
+import msgspec
+
+from sf.domain.clock import Instant
+from sf.store import sql
+from sf.store.tx import Tx
+
+_Q = sql.load("glance")
+
+
+class Glance(msgspec.Struct, frozen=True):
+    """What is open at one moment."""
+
+    intents: int
+    session: str | None
+    """The session's status, if there is a session."""
+    expired: int
+    """Running units of other holders whose claim has ended."""
+    unit_due: Instant | None
+    questions: int
+    question_due: Instant | None
+    """When the next question is answered by its default."""
+
+    @property
+    def next_due(self) -> Instant | None:
+        """When the next unit, or the default answer to the next question, is due."""
+        return min((due for due in (self.unit_due, self.question_due) if due is not None), default=None)
+
+
+def look(tx: Tx, holder: str, now: Instant, station: str = "") -> Glance:
+    """What is open now, as this holder at this station must see it."""
+    row = tx.one(_Q["look"], holder=holder, now=now, station=station)
+    assert row is not None
+    return Glance(*row)

@@ -1,0 +1,67 @@
+"""What a tick looks at first: one statement, on each kind of database."""
+
+from __future__ import annotations
+
+from sf.domain import outcomes as o
+from sf.domain.attention import Patience
+from sf.domain.clock import Instant
+from sf.scheduler.claims import LEASE_MS
+from sf.store import attention, glance, sessions
+from sf.store.glance import Glance
+from sf.store.tx import Tx
+from tests.support.ground import Ground
+
+
+def look(ground: Ground, holder: str = "me", station: str = "") -> Glance:
+    return glance.look(ground.read, holder, ground.now, station)
+
+
+def test_nothing_is_open_in_an_empty_store(ground: Ground) -> None:
+    assert look(ground) == Glance(0, None, 0, None, 0, None)
+    assert look(ground).next_due is None
+
+
+def test_intents_and_the_session_are_seen(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    assert (look(ground).intents, look(ground).session) == (0, "idle")
+    ground.write(lambda tx: sessions.intend(tx, "pause", {}, ground.now))
+    assert look(ground).intents == 1
+    session = sessions.current(ground.read)
+    assert session is not None
+    ground.write(lambda tx: sessions.set_status(tx, session["id"], "paused", ground.now))
+    assert look(ground).session == "paused"
+
+
+def test_only_claims_of_others_that_have_ended_are_expired(ground: Ground) -> None:
+    task = ground.plant("spike", adhoc=True)
+    assert ground.claim(task) is not None
+    assert look(ground, "other").expired == 0, "it holds for a while"
+    ground.clock.advance(seconds=LEASE_MS / 1000 + 1)
+    assert (look(ground, "other").expired, look(ground, "me").expired) == (1, 0)
+
+
+def test_the_next_due_is_the_earlier_of_a_unit_and_a_question(ground: Ground) -> None:
+    task = ground.plant("spike", adhoc=True)
+    ground.run(task, o.Failed("turn_timeout", "too slow"))
+    due = ground.unit(task).due_at
+    assert due is not None and look(ground).next_due == look(ground).unit_due == due
+    session_id = ground.unit(task).session_id
+    early = Patience("yes", due - ground.now - 1)
+
+    def ask(tx: Tx) -> None:
+        attention.ask(tx, session_id, "blocked", "which?", ground.now, unit_id=task)
+        attention.ask(tx, session_id, "blocked", "and now?", ground.now, unit_id=task, patience=early)
+
+    ground.write(ask)
+    assert (look(ground).questions, look(ground).next_due) == (2, Instant(due - 1))
+    ground.write(lambda tx: attention.close_unit(tx, task, "me", ground.now))
+    assert (look(ground).questions, look(ground).next_due) == (0, due)
+    ground.write(lambda tx: tx.run("UPDATE units SET station = 'there'"))
+    assert (look(ground, station="here").unit_due, look(ground, station="there").unit_due) == (None, due)
+
+
+def test_text_that_is_not_utf_8_is_written_with_its_bytes_escaped(ground: Ground) -> None:
+    broken = b"caf\xe9".decode("utf-8", "surrogateescape")
+    ground.write(lambda tx: tx.run("INSERT INTO workflow_pins VALUES ('h', :name, 'é', 1)", name=broken))
+    row = ground.read.one("SELECT name, content FROM workflow_pins WHERE name = :name", name=broken)
+    assert row is not None and (row["name"], row["content"]) == ("caf\\udce9", "é")
