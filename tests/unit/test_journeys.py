@@ -12,7 +12,7 @@ from sf.domain.phases import Phase
 from sf.domain.plans import TaskEntry
 from sf.domain.queue import standing
 from sf.domain.units import HoldKind, Status, Unit
-from sf.store import attention, units
+from sf.store import attention, glance, units
 from tests.support.ground import Ground, fresh_ground
 from tests.support.samples import milestone_plan, piece, slice_plan, task, task_plan
 
@@ -124,7 +124,7 @@ def journey(ground: Ground, random: Random, trouble: float) -> None:
             assert all(after[key] >= value for key, value in before.items()), "a counter was lowered"
         elif held := units.held(ground.read):
             answer(ground, random.choice(held))
-        elif units.next_due(ground.read) is not None:
+        elif glance.look(ground.read, "me", ground.now).unit_due is not None:
             ground.clock.advance(seconds=300)
         else:
             break

@@ -16,7 +16,7 @@ from sf.domain.clock import Instant
 from sf.domain.phases import FORWARD, RANK, Phase
 from sf.domain.queue import eligible, priority_key, standing
 from sf.domain.units import HoldKind, Status, Unit
-from sf.store import sessions, units
+from sf.store import glance, sessions, units
 from sf.store.tx import Tx
 from sf.testing.clock import START
 from tests.support.ground import EVERY_PHASE, Ground, fresh_ground
@@ -173,9 +173,9 @@ def test_a_blocked_unit_is_never_eligible() -> None:
 
 
 def test_next_due_is_the_earliest(ground: Ground) -> None:
-    assert units.next_due(ground.read) is None
+    assert glance.look(ground.read, "me", ground.now).unit_due is None
     ground.plant(adhoc=True)
     ground.plant(adhoc=True)
     ground.run("task/a1", o.Waiting(60, "x"))
     ground.run("task/a2", o.Waiting(20, "x"))
-    assert units.next_due(ground.read) == ground.now + 20_000
+    assert glance.look(ground.read, "me", ground.now).unit_due == ground.now + 20_000

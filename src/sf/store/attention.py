@@ -61,18 +61,6 @@ def last(tx: Tx, unit_id: str, kind: str) -> Question | None:
     return _question(row) if row else None
 
 
-def count(tx: Tx) -> int:
-    """How many questions wait."""
-    row = tx.one(_Q["count_open"])
-    return int(row["n"]) if row else 0
-
-
-def next_due(tx: Tx) -> Instant | None:
-    """When the next question is answered by its default."""
-    row = tx.one(_Q["next_due"])
-    return Instant(row["due_at"]) if row and row["due_at"] is not None else None
-
-
 def close(tx: Tx, question_id: str, answer: str, by: str, now: Instant) -> None:
     """A question was answered."""
     tx.run(_Q["close"], id=question_id, answer=answer, by=by, now=now)

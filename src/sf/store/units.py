@@ -131,12 +131,6 @@ def ready(tx: Tx, room: dict[Phase, int], *, station: str = "", begun_only: bool
     return [_unit(row) for row in rows]
 
 
-def next_due(tx: Tx, station: str = "") -> Instant | None:
-    """When the next waiting unit is due."""
-    row = tx.one(_Q["next_due"], station=station)
-    return Instant(row["due_at"]) if row and row["due_at"] is not None else None
-
-
 def wake_due(tx: Tx, now: Instant, station: str = "") -> int:
     """Make units whose time has come ready."""
     return tx.run(_Q["wake_due"], now=now, station=station)

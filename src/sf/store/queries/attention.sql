@@ -17,11 +17,5 @@ UPDATE attention SET closed_at = :now, answered_by = :by WHERE unit_id = :unit A
 -- name: close_kind
 UPDATE attention SET closed_at = :now, answered_by = :by WHERE kind = :kind AND closed_at IS NULL
 
--- name: count_open
-SELECT COUNT(*) AS n FROM attention WHERE closed_at IS NULL
-
--- name: next_due
-SELECT MIN(due_at) AS due_at FROM attention WHERE closed_at IS NULL AND due_at IS NOT NULL
-
 -- name: last_of_unit
 SELECT * FROM attention WHERE unit_id = :unit AND kind = :kind ORDER BY id DESC LIMIT 1

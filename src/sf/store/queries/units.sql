@@ -32,9 +32,6 @@ LIMIT :most
 -- name: wake_due
 UPDATE units SET due_at = NULL, updated_at = :now WHERE due_at IS NOT NULL AND due_at <= :now AND (:station = '' OR COALESCE(station, :station) = :station)
 
--- name: next_due
-SELECT MIN(due_at) AS due_at FROM units WHERE due_at IS NOT NULL AND (:station = '' OR COALESCE(station, :station) = :station)
-
 -- name: claim
 UPDATE units
 SET claim_holder = :holder, claim_until = :until, phase_status = 'running', attempt = attempt + 1,
