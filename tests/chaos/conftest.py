@@ -4,6 +4,8 @@ import platform
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -18,9 +20,10 @@ _TALLY = "chaos"
 
 
 @pytest.fixture(scope="session")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Ground:
+def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     """The short project of this worker."""
-    return Ground(tmp_path_factory.mktemp("chaos"))
+    with closing(Ground(tmp_path_factory.mktemp("chaos"))) as ground:
+        yield ground
 
 
 @pytest.fixture

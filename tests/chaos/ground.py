@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from sf.app import planning
+from tests.chaos.stable import Ended, Stable
 from tests.chaos.tracer import Act, Kind, Order, Report
 from tests.support.stage import PASSING, Stage, say, scene, write
 
@@ -33,7 +32,6 @@ exit 1
 """
 
 UNIT = "task/a1"
-_TRACER = Path(__file__).with_name("tracer.py")
 
 
 class Blow(msgspec.Struct, frozen=True):
@@ -49,18 +47,11 @@ class Blow(msgspec.Struct, frozen=True):
     place: str = ""
 
 
-class Ended(msgspec.Struct, frozen=True):
-    """How a process ended and what it said."""
-
-    code: int
-    stdout: str
-    stderr: str
-
-
 class Ground:
     """A project at one place, which can be put back to its beginning as often as needed."""
 
     def __init__(self, folder: Path) -> None:
+        self._stable = Stable()
         self.folder = folder
         self.place = folder / "place"
         self.root = self.place / "project"
@@ -87,19 +78,14 @@ class Ground:
         _copy(self.place, kept)
         return kept
 
-    def sf(self, *arguments: str, wrapper: Sequence[str] = (), timeout: float = 90.0) -> Ended:
+    def close(self) -> None:
+        """Nothing is started here any more."""
+        self._stable.close()
+
+    def sf(self, *arguments: str, order: Order | None = None) -> Ended:
         """The command as a process, in the project."""
-        done = subprocess.run(
-            [*wrapper, sys.executable, "-m", "sf", *arguments],
-            cwd=self.root,
-            env={**os.environ, "SF_HOME": str(self.home), "HOME": str(self.home.parent)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=timeout,
-            check=False,
-        )
-        text = [part.decode("utf-8", "replace") for part in (done.stdout, done.stderr)]
-        return Ended(done.returncode, *text)
+        environment = {**os.environ, "SF_HOME": str(self.home), "HOME": str(self.home.parent)}
+        return self._stable.sf(*arguments, cwd=self.root, environment=environment, order=order)
 
     def traced(self, blow: Blow, at: int = 0) -> tuple[Ended, Report]:
         """`sf auto` under the tracer, with the blow dealt at the `at`-th boundary."""
@@ -117,8 +103,7 @@ class Ground:
             program=blow.program,
             place=blow.place,
         )
-        wrapper = [sys.executable, str(_TRACER), msgspec.json.encode(order).decode()]
-        ended = self.sf("auto", wrapper=wrapper)
+        ended = self.sf("auto", order=order)
         if not path.exists():
             raise RuntimeError(f"the tracer itself failed: {ended.stderr[-2000:]}")
         return ended, msgspec.json.decode(path.read_bytes(), type=Report)

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from tests.chaos.ground import Blow, Ended, Ground
+from tests.chaos.ground import Blow, Ground
 from tests.chaos.invariants import broken
+from tests.chaos.stable import Ended
 from tests.chaos.tracer import Report
 
 FULL = os.environ.get("SF_CHAOS", "") == "full"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     if done.returncode != 0:
         pytest.skip(f"mounting is refused: {done.stderr.strip()}")
     try:
-        yield Ground(folder)
+        with closing(Ground(folder)) as ground:
+            yield ground
     finally:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
