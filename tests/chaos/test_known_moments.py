@@ -16,6 +16,14 @@ MOMENTS = (
     Blow("the workspace link is not in its place", "kill-all", place="/.workspace.new", calls=("rename",)),
     Blow("sf's repository is half made", "kill-all", place="/objects/", calls=("link", "linkat", "mkdir")),
     Blow("the pack has arrived, the landing not begun", "kill-all", place="tmp_pack_", calls=("unlink",)),
+    Blow("the guard of the pack bears no name yet", "kill-all", place=".keep", calls=("write",)),
+    Blow("the same guard, git alone is killed", "kill-one", place=".keep", calls=("write",)),
+    Blow(
+        "git is killed before it wrote into the ref's lock",
+        "kill-one",
+        place="heads/main.lock",
+        calls=("write",),
+    ),
     Blow("the index of the user is not installed", "kill-all", place="-index", calls=("rename",)),
 )
 

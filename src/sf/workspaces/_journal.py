@@ -102,28 +102,35 @@ class Desk:
         (self._state / "facade" / "HEAD.lock").unlink(missing_ok=True)
         for leftover in self._layout.git_dir.glob(f".sf-{journal.landing_id}*"):
             leftover.unlink(missing_ok=True)
-        for guard in (self._layout.common / "objects" / "pack").glob("pack-*.keep"):
-            if read_small(guard) == f"sf {journal.landing_id}":
+        for guard in self._guards():
+            # A part of the mark, where its writing was cut short.
+            said = read_small(guard)
+            if said and f"sf {journal.landing_id}".startswith(said):
                 guard.unlink(missing_ok=True)
         for leftover in (self._state / "landing").glob("*"):
             leftover.unlink(missing_ok=True)
         (self._state / "landing.json").unlink(missing_ok=True)
 
-    async def drop_empty_ref_lock(self, journal: Journal, patience: float = 1.0) -> None:
-        """Remove the ref lock of a git process that was killed before it wrote a value into its lock.
+    async def drop_nameless(self, journal: Journal, patience: float = 1.0) -> None:
+        """Remove what a git process of this landing left that was killed before it wrote its mark into it.
 
-        Such a lock bears no name. It counts as the dead landing's when it is younger than the step that
-        takes it and stays empty and the same for `patience`: a live git fills it within microseconds.
+        An empty lock of the ref, or guard of a pack, bears no name. It counts as the landing's when it is
+        younger than the step that makes it and stays empty and the same for `patience`: a live git fills it
+        within microseconds.
         """
-        lock = self._ref_lock(journal)
-        before = _identity_if_empty(lock)
-        if journal.step != "preparing" or before is None:
-            return
-        if before[1] < (self._state / "landing.json").stat().st_mtime_ns:
+        made = [self._ref_lock(journal)] if journal.step == "preparing" else self._guards()
+        began = (self._state / "landing.json").stat().st_mtime_ns
+        before = {path: _identity_if_empty(path) for path in made}
+        ours = [path for path, found in before.items() if found is not None and found[1] >= began]
+        if not ours:
             return
         await asyncio.sleep(patience)
-        if _identity_if_empty(lock) == before:
-            lock.unlink(missing_ok=True)
+        for path in ours:
+            if _identity_if_empty(path) == before[path]:
+                path.unlink(missing_ok=True)
+
+    def _guards(self) -> list[Path]:
+        return list((self._layout.common / "objects" / "pack").glob("pack-*.keep"))
 
     def _ref_lock(self, journal: Journal) -> Path:
         return self._layout.common / "refs" / "heads" / f"{journal.branch}.lock"

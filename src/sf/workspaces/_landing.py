@@ -60,7 +60,7 @@ class Landing:
     async def _land(self, journal: Journal, source: Path, *, checkout: bool) -> None:
         name = f"refs/heads/{journal.branch}"
         async with self._desk.claimed(patience=15.0):
-            await settle_leftover(self._git, self._layout, self._state, self._desk, crashed=True)
+            await settle_leftover(self._git, self._layout, self._state, self._desk)
             await self._check_branch(name, journal.old)
             # Before the first thing is left in the user's repository: the journal is how it is found again.
             self._desk.write(journal)
@@ -74,7 +74,7 @@ class Landing:
                 self._desk.clear(journal)
             except BaseException:
                 # The ref decides: settled forward when it moved, back when it did not.
-                await settle_leftover(self._git, self._layout, self._state, self._desk, crashed=False)
+                await settle_leftover(self._git, self._layout, self._state, self._desk)
                 raise
 
     async def _ref_alone(self, journal: Journal) -> None:
@@ -167,10 +167,10 @@ async def recover(git: Git, layout: Layout, state: Path) -> str | None:
     if desk.read() is None:
         return None
     async with desk.claimed(patience=30.0):
-        return await settle_leftover(git, layout, state, desk, crashed=True)
+        return await settle_leftover(git, layout, state, desk)
 
 
-async def settle_leftover(git: Git, layout: Layout, state: Path, desk: Desk, *, crashed: bool) -> str | None:
+async def settle_leftover(git: Git, layout: Layout, state: Path, desk: Desk) -> str | None:
     """Bring checkout and index to the side that the branch is on; the landing lock is held."""
     journal = desk.read()
     if journal is None:
@@ -182,8 +182,7 @@ async def settle_leftover(git: Git, layout: Layout, state: Path, desk: Desk, *, 
         desk.install_index(journal)
     elif journal.step == "moving" and not landed:
         await _restore.bring(git, layout.root, facade, journal, desk, forward=False)
-    if crashed:
-        await desk.drop_empty_ref_lock(journal)
+    await desk.drop_nameless(journal)
     desk.clear(journal)
     verb = "finished" if landed else "undone"
     return f"the landing of {journal.new[:12]} on {journal.branch} was {verb}"
