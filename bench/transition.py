@@ -18,6 +18,7 @@ from bench.timing import Stopwatch, medians
 from sf.domain import outcomes as o
 from sf.domain.phases import Phase
 from sf.domain.runs import Lease
+from sf.domain.units import Unit
 from sf.harness import settle
 from sf.harness.rules import Rules
 from sf.harness.settle import Ending
@@ -56,13 +57,13 @@ class _Ours:
         await self._ground.plant(_STEPS, prefix, content=LONG)
         now = self._ground.desk.clock.now()
 
-        def write(tx: Tx) -> list[Lease | None]:
+        def write(tx: Tx) -> list[tuple[Unit, Lease] | None]:
             planted = [units.get(tx, f"task/{prefix}{index}") for index in range(1, _STEPS + 1)]
             return [
                 claims.take(tx, unit, holder=HOLDER, host="bench", rules=Rules(), now=now) for unit in planted
             ]
 
-        return [lease for lease in await self._ground.desk.database.write(write) if lease is not None]
+        return [claimed[1] for claimed in await self._ground.desk.database.write(write) if claimed]
 
 
 class _State(TypedDict):

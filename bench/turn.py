@@ -63,13 +63,13 @@ class _Ours:
         await self._ground.plant(1, f"r{self._rounds}x", content=LONG)
         now = self._ground.desk.clock.now()
 
-        def write(tx: Tx) -> tuple[Unit, Lease | None]:
+        def write(tx: Tx) -> tuple[Unit, Lease] | None:
             unit = units.get(tx, f"task/r{self._rounds}x1")
-            return unit, claims.take(tx, unit, holder=HOLDER, host="bench", rules=Rules(), now=now)
+            return claims.take(tx, unit, holder=HOLDER, host="bench", rules=Rules(), now=now)
 
-        unit, lease = await self._ground.desk.database.write(write)
-        assert lease is not None
-        return unit, lease
+        claimed = await self._ground.desk.database.write(write)
+        assert claimed is not None
+        return claimed
 
 
 class _MiniSweAgent:

@@ -102,9 +102,10 @@ class Driven:
     def take(self, seen: Unit, holder: str) -> Lease | None:
         """Claim as someone who looked at some time."""
         rules = self.ground.rules
-        return self.ground.write(
+        claimed = self.ground.write(
             lambda tx: claims.take(tx, seen, holder=holder, host="h", rules=rules, now=self.ground.now)
         )
+        return claimed[1] if claimed else None
 
     def claim(self, piece: Piece, holder: str) -> None:
         """Take a unit that is ready; at its limit it is parked."""

@@ -23,10 +23,10 @@ async def contend(database: Database, ready: list[Unit], holder: str) -> dict[st
     """Claim every unit of a list, and plant tasks after that; what was won."""
 
     async def claim(unit: Unit) -> str | None:
-        lease = await database.write(
+        claimed = await database.write(
             lambda tx: claims.take(tx, unit, holder=holder, host="h", rules=Rules(), now=NOW)
         )
-        return unit.id if lease else None
+        return unit.id if claimed else None
 
     won = await asyncio.gather(*(claim(unit) for unit in ready))
     planted = [

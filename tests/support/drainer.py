@@ -69,11 +69,12 @@ class Drainer:
     async def _run(self, unit: Unit) -> None:
         # Late enough that another may have taken it, or done it, since this one looked.
         await asyncio.sleep(random.random() * 0.02)
-        lease = await self._database.write(
+        claimed = await self._database.write(
             lambda tx: claims.take(tx, unit, holder=self._holder, host="h", rules=self._rules, now=fast_now())
         )
-        if lease is None:
+        if claimed is None:
             return
+        lease = claimed[1]
         self._tell(f"won {lease.unit_id} {lease.attempt}")
         await asyncio.sleep(0.003)
         try:

@@ -121,9 +121,10 @@ class Ground:
     def claim(self, unit_id: str, holder: str = "me") -> Lease | None:
         """Take a unit as the loop would."""
         unit = self.unit(unit_id)
-        return self.write(
+        claimed = self.write(
             lambda tx: claims.take(tx, unit, holder=holder, host="host", rules=self.rules, now=self.now)
         )
+        return claimed[1] if claimed else None
 
     def settle(self, lease: Lease, outcome: o.AnyOutcome, ending: Ending | None = None) -> Unit:
         """End a run."""

@@ -49,10 +49,11 @@ class Latecomer:
 
     async def claim(self) -> tuple[Lease, str]:
         """Take the unit and reserve for its first request."""
-        lease = await self._database.write(
+        claimed = await self._database.write(
             lambda tx: claims.take(tx, self._unit, holder=HOLDER, host="h", rules=Rules(), now=NOW)
         )
-        assert lease is not None
+        assert claimed is not None
+        lease = claimed[1]
         return lease, await self._database.write(lambda tx: self._reserve(tx, lease))
 
     def _reserve(self, tx: Tx, lease: Lease) -> str:

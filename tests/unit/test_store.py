@@ -15,7 +15,7 @@ from sf.domain.decide import Counter as LedgerCounter
 from sf.domain.dialogue import Usage
 from sf.domain.ids import ulid
 from sf.domain.runs import Lease, TurnKind
-from sf.domain.units import Status
+from sf.domain.units import Status, Unit
 from sf.errors import LeaseLost, UnknownUnit
 from sf.harness.rules import Rules
 from sf.harness.settle import Ending
@@ -47,10 +47,10 @@ def test_racing_connections_claim_each_unit_exactly_once(place: Place) -> None:
     async def contend(database: Database, holder: str) -> list[str]:
         async def one(unit_id: str) -> str | None:
             unit = next(u for u in ready if u.id == unit_id)
-            lease = await database.write(
+            claimed = await database.write(
                 lambda tx: claims.take(tx, unit, holder=holder, host="h", rules=Rules(), now=NOW)
             )
-            return unit_id if lease else None
+            return unit_id if claimed else None
 
         found = await asyncio.gather(*(one(unit.id) for unit in ready))
         return [unit_id for unit_id in found if unit_id is not None]
@@ -81,7 +81,7 @@ def test_a_claimed_unit_cannot_be_claimed_again_until_its_lease_ends(ground: Gro
     stale = ground.unit(A)
     assert ground.claim(A, "first") is not None
 
-    def again(tx: Tx) -> Lease | None:
+    def again(tx: Tx) -> tuple[Unit, Lease] | None:
         return claims.take(tx, stale, holder="second", host="h", rules=Rules(), now=ground.now)
 
     assert ground.write(again) is None
@@ -96,13 +96,13 @@ def test_the_update_that_claims_is_conditional_by_itself(ground: Ground) -> None
     stale = ground.unit(A)
     until = Instant(ground.now + 1000)
 
-    def claim(holder: str) -> bool:
+    def claim(holder: str) -> Unit | None:
         return ground.write(
             lambda tx: units.claim(tx, stale, holder=holder, host="h", until=until, now=ground.now)
         )
 
-    assert claim("first")
-    assert not claim("second")
+    assert claim("first") == ground.unit(A)
+    assert claim("second") is None
     assert ground.unit(A).claim_holder == "first"
 
 

@@ -11,6 +11,7 @@ from typing import Literal
 UnitType = Literal["milestone", "slice", "task"]
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
 _UNIT = re.compile(r"milestone/m\d+|slice/m\d+/s\d+|task/m\d+/s\d+/t\d+|task/a\d+")
 
 
@@ -25,7 +26,7 @@ class _Ulids:
         fresh = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10), "big")
         with self._lock:
             self._last = value = max(fresh, self._last + 1)
-        return "".join(_ALPHABET[(value >> shift) & 31] for shift in range(125, -1, -5))
+        return "".join([_PAIRS[(value >> shift) & 1023] for shift in range(120, -1, -10)])
 
 
 _ULIDS = _Ulids()

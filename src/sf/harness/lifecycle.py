@@ -30,7 +30,7 @@ def apply(
     moved = unit
     for step in move.steps:
         moved = transition(tx, moved, step.to, step.reason, workflow, now)
-    units.settle(
+    settled = units.settle(
         tx,
         unit.id,
         status=move.status,
@@ -45,11 +45,10 @@ def apply(
     if unit.hold_kind is not None:
         resolve(tx, unit.id, by, now)
     if move.hold is not None:
-        hold(tx, units.get(tx, unit.id), move.hold, move.hold_detail, rules, now, move.hold_data)
+        hold(tx, settled, move.hold, move.hold_detail, rules, now, move.hold_data)
     _show_gate(tx, unit, move, now)
     if move.reassess_reason == "gate_exhausted":
         tx.announce(events.Event(events.GATE_BLOCKED, now, unit.id, {"detail": move.feedback[:500]}))
-    settled = units.get(tx, unit.id)
     if settled.terminal:
         closed(tx, settled, rules, now)
     elif settled.phase in (Phase.RESEARCH, Phase.PLAN) and settled.plan_version == 1:
@@ -120,7 +119,8 @@ def arrived(tx: Tx, unit_id: str, rules: Rules, now: Instant) -> None:
 
 def closed(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:
     """A unit is terminal: free its lane, unblock what waits for it, and advance its container."""
-    units.archive(tx, unit.id, now)
+    if unit.archived_at is None:
+        units.archive(tx, unit.id, now)
     units.free_lane(tx, unit)
     verdict = unit.verdict or "canceled"
     tx.announce(events.Event(events.UNIT_CLOSED, now, unit.id, {"verdict": verdict, "title": unit.title}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import threading
 from datetime import UTC, datetime
@@ -12,6 +13,9 @@ from typing import Any, BinaryIO, Literal
 
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 _LIMIT = 2048
+_SPACED = re.compile(r'[ "=]')
+_PLAIN = re.compile(r"[\w./:@#+-]{1,500}", re.ASCII)
+"""What stands in a line as it is."""
 
 
 class Log:
@@ -86,9 +90,12 @@ def _one_line(text: str) -> str:
 
 def _quoted(value: Any) -> str:
     text = str(value)
+    if _PLAIN.fullmatch(text):
+        return text
     if len(text.encode()) > _LIMIT:
         text = text.encode()[:_LIMIT].decode(errors="ignore") + " (truncated)"
-    text = _one_line(text)
-    if not text or any(character in text for character in ' "='):
-        return '"' + text.replace('"', '\\"') + '"'
-    return text
+    return (
+        '"' + _one_line(text).replace('"', '\\"') + '"'
+        if _SPACED.search(text) or not text
+        else _one_line(text)
+    )

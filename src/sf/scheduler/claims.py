@@ -18,8 +18,8 @@ LEASE_MS = 60_000
 
 def take(
     tx: Tx, unit: Unit, *, holder: str, host: str, rules: Rules, now: Instant, station: str = ""
-) -> Lease | None:
-    """A lease on the unit, or None when it was taken, parked, or its worktree is in use."""
+) -> tuple[Unit, Lease] | None:
+    """The unit as claimed with its lease, or None when it was taken, parked, or its worktree is in use."""
     if unit.attempt >= unit.run_allowance:
         if units.get(tx, unit.id) != unit:
             return None
@@ -31,7 +31,8 @@ def take(
     if unit.phase is Phase.MERGE and units.merging_elsewhere(tx, unit.id, station):
         return None
     until = Instant(now + LEASE_MS)
-    if not units.claim(tx, unit, holder=holder, host=host, until=until, now=now, station=station):
+    claimed = units.claim(tx, unit, holder=holder, host=host, until=until, now=now, station=station)
+    if claimed is None:
         return None
     units.take_lane(tx, unit)
     lease = Lease(unit.id, ulid(), unit.attempt + 1, holder)
@@ -44,4 +45,4 @@ def take(
             {"run_id": lease.run_id, "phase": unit.phase.value, "title": unit.title, "type": unit.type},
         )
     )
-    return lease
+    return claimed, lease

@@ -43,8 +43,9 @@ async def _put_away(desk: Desk, unit: Unit) -> None:
     if owner.id != unit.id:
         await _leave_shared(desk, unit, owner)
         return
-    gone = not workshop.folder(unit).exists()
-    if unit.base_commit is None or (gone and (_merges(desk, unit) or not unit.succeeded)):
+    if unit.base_commit is None:
+        return
+    if not workshop.folder(unit).exists() and (_merges(desk, unit) or not unit.succeeded):
         return
     worktree, _ = await workshop.open(unit)
     folder = workshop.folder(unit)

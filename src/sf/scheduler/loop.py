@@ -244,14 +244,13 @@ class Loop:
 
         def write(tx: Tx) -> list[tuple[Unit, Lease]]:
             self._write_marks(tx)
-            taken = []
-            for unit in batch:
-                lease = claims.take(
+            taken = [
+                claims.take(
                     tx, unit, holder=self._holder, host=self._host, station=station, rules=rules, now=now
                 )
-                if lease is not None:
-                    taken.append((units.get(tx, unit.id), lease))
-            return taken
+                for unit in batch
+            ]
+            return [claimed for claimed in taken if claimed is not None]
 
         taken = await self._desk.database.write(write)
         self._to_mark.clear()

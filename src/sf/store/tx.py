@@ -68,16 +68,23 @@ class Tx:
 
     def one(self, sql: str, **params: Any) -> Row | None:
         """The first row, or None."""
-        row: Row | None = self._connection.execute(sql, storable(params)).fetchone()
+        row: Row | None = self._execute(sql, params).fetchone()
         return row
 
     def all(self, sql: str, **params: Any) -> Sequence[Row]:
         """Every row."""
-        return self._connection.execute(sql, storable(params)).fetchall()
+        return self._execute(sql, params).fetchall()
 
     def run(self, sql: str, **params: Any) -> int:
         """Execute a statement; the number of rows that it changed."""
-        return self._connection.execute(sql, storable(params)).rowcount
+        return self._execute(sql, params).rowcount
+
+    def _execute(self, sql: str, params: dict[str, Any]) -> Cursor:
+        try:
+            return self._connection.execute(sql, params)
+        except UnicodeEncodeError:
+            # Refused before anything was carried out, and so rarely that looking first would not pay.
+            return self._connection.execute(sql, storable(params))
 
     def announce(self, event: Event) -> None:
         """Publish this once the transaction is on disk."""

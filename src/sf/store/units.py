@@ -138,9 +138,9 @@ def wake_due(tx: Tx, now: Instant, station: str = "") -> int:
 
 def claim(
     tx: Tx, unit: Unit, *, holder: str, host: str, until: Instant, now: Instant, station: str = ""
-) -> bool:
-    """Take the unit in one conditional update, and bind it to the station. False when someone was first."""
-    taken = tx.run(
+) -> Unit | None:
+    """Take the unit in one conditional update, and bind it to the station. None when someone was first."""
+    row = tx.one(
         _Q["claim"],
         id=unit.id,
         attempt=unit.attempt,
@@ -150,7 +150,7 @@ def claim(
         station=station,
         now=now,
     )
-    return taken == 1
+    return _unit(row) if row else None
 
 
 def merging_elsewhere(tx: Tx, unit_id: str, station: str = "") -> bool:
@@ -237,9 +237,9 @@ def settle(
     verdict: Verdict | None = None,
     reassess_reason: str | None = None,
     replan: bool = False,
-) -> None:
-    """Write where the unit stands after a run and release its claim."""
-    tx.run(
+) -> Unit:
+    """Write where the unit stands after a run and release its claim; a complete one is archived."""
+    row = tx.one(
         _Q["settle"],
         id=unit_id,
         status=status.value,
@@ -251,6 +251,9 @@ def settle(
         replan=int(replan),
         now=now,
     )
+    if row is None:
+        raise UnknownUnit(f"there is no unit {unit_id!r}")
+    return _unit(row)
 
 
 def cancel(tx: Tx, unit_id: str, reason: str, now: Instant) -> None:

@@ -38,6 +38,7 @@ SET claim_holder = :holder, claim_until = :until, phase_status = 'running', atte
     due_at = NULL, worker_host = :host, station = COALESCE(station, NULLIF(:station, '')), updated_at = :now
 WHERE id = :id AND attempt = :attempt AND phase_status IN ('pending','interrupted','failed')
   AND (claim_holder IS NULL OR claim_until < :now) AND (:station = '' OR COALESCE(station, :station) = :station)
+RETURNING *
 
 -- name: renew
 UPDATE units SET claim_until = :until WHERE claim_holder = :holder AND phase_status = 'running'
@@ -62,8 +63,10 @@ UPDATE units SET phase = :phase, phase_rank = :rank, updated_at = :now WHERE id 
 UPDATE units
 SET phase_status = :status, due_at = :due_at, hold_kind = :hold_kind, hold_detail = :hold_detail,
     verdict = COALESCE(:verdict, verdict), reassess_reason = COALESCE(:reassess_reason, reassess_reason),
-    plan_version = plan_version + :replan, claim_holder = NULL, claim_until = NULL, updated_at = :now
+    plan_version = plan_version + :replan, claim_holder = NULL, claim_until = NULL,
+    archived_at = CASE WHEN phase = 'complete' THEN :now ELSE archived_at END, updated_at = :now
 WHERE id = :id
+RETURNING *
 
 -- name: cancel
 UPDATE units SET phase_status = 'canceled', due_at = NULL, hold_kind = NULL, hold_detail = :reason, updated_at = :now
