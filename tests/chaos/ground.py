@@ -45,6 +45,8 @@ class Blow(msgspec.Struct, frozen=True):
     calls: tuple[str, ...] = ()
     program: str = ""
     place: str = ""
+    moment: int = 1
+    """For a known moment: which of these calls it is."""
 
 
 class Ground:

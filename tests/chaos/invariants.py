@@ -139,6 +139,7 @@ def _leftovers(ground: Ground) -> Iterator[str]:
     keeps = [path for path in (ground.root / ".git").rglob("*.keep")]
     landing = [path for path in ground.home.rglob("landing.json")]
     owned = [*project.repository.rglob("*.lock"), *(project.repository / "worktrees").iterdir()]
+    owned += (project.repository / "refs" / "heads").rglob("sf/*")
     half = [path for path in project.repository.parent.glob(".*")]
     for what in (folders, active, locks, temporary, keeps, landing, owned, half):
         if what:

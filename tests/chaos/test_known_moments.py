@@ -24,13 +24,24 @@ MOMENTS = (
         place="heads/main.lock",
         calls=("write",),
     ),
+    Blow(
+        "the worktree is gone, its index not",
+        "kill-all",
+        place="/task_a1-",
+        calls=("unlink",),
+        program="python",
+        moment=7,
+    ),
+    Blow(
+        "the worktree is gone, its branch not", "kill-all", place="git/logs/refs/heads/sf", calls=("unlink",)
+    ),
     Blow("the index of the user is not installed", "kill-all", place="-index", calls=("rename",)),
 )
 
 
 @pytest.mark.parametrize("moment", MOMENTS, ids=lambda moment: moment.name.replace(" ", "-"))
 def test_a_kill_at_a_known_moment_does_no_harm(tracer: None, ground: Ground, moment: Blow) -> None:
-    report, problems = strike(ground, moment, 1)
+    report, problems = strike(ground, moment, moment.moment)
     assert report.acted, "the moment did not come"
     assert not problems, "\n".join(problems)
 

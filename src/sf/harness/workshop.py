@@ -98,6 +98,11 @@ class Workshop:
         """The folder of a worktree."""
         return self.project.worktrees / folder_name(owner.id)
 
+    def removed(self, owner: Unit) -> Worktree:
+        """The owner's worktree whose folder is gone, and is not made again."""
+        branch = owner.branch or branch_name(owner.id, owner.title)
+        return Worktree(self.owned, self.folder(owner), branch)
+
     async def open(self, owner: Unit) -> tuple[Worktree, bool]:
         """The owner's worktree, made from the integration head when it has none yet."""
         branch = owner.branch or branch_name(owner.id, owner.title)

@@ -46,6 +46,7 @@ async def _put_away(desk: Desk, unit: Unit) -> None:
     if unit.base_commit is None:
         return
     if not workshop.folder(unit).exists() and (_merges(desk, unit) or not unit.succeeded):
+        await workshop.removed(unit).finish_removal(await workshop.integration_head(unit))
         return
     worktree, _ = await workshop.open(unit)
     folder = workshop.folder(unit)

@@ -141,6 +141,13 @@ class Worktree:
             await self._owned.delete_ref(self.ref, tip)
         return rescue
 
+    async def finish_removal(self, landed_in: str) -> None:
+        """End a removal that was cut off once the folder was gone: what was to be kept has been by then."""
+        tip = await self._owned.ref(self.ref)
+        await remove_folder(self._owned, self.folder)
+        if tip is not None and await self._owned.is_ancestor(tip, landed_in):
+            await self._owned.delete_ref(self.ref, tip)
+
     async def _park(self, tip: str, tree: str | None) -> str:
         """Keep tip and tree below refs/sf/rescue/ and return the ref."""
         commit = tip
