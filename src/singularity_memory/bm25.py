@@ -1,0 +1,40 @@
+"""BM25 over an entry's own words, so that every store ranks alike, whatever its index computes."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
+
+K1 = 1.2
+B = 0.75
+
+
+class Lexical(NamedTuple):
+    """How an entry's words meet a query's."""
+
+    score: float
+    coverage: float
+    """The share of the query's weight whose words the entry has."""
+    matched: tuple[str, ...]
+
+
+def weights(frequencies: Mapping[str, int], terms: list[str], entries: int) -> dict[str, float]:
+    """How telling each word of a query is in a bank: its inverse document frequency, above 0."""
+    return {
+        term: math.log(1.0 + (entries - found + 0.5) / (found + 0.5))
+        for term in terms
+        for found in (min(entries, frequencies.get(term, 0)),)
+    }
+
+
+def score(words: str, weighted: Mapping[str, float], mean_words: float) -> Lexical:
+    """One entry's score."""
+    cut = words.split(" ")
+    counts = Counter(word for word in cut if word in weighted)
+    length = K1 * (1.0 - B + B * len(cut) / (mean_words or 1.0))
+    total = sum(weighted[word] * times * (K1 + 1.0) / (times + length) for word, times in counts.items())
+    whole = sum(weighted.values()) or 1.0
+    covered = sum(weighted[word] for word in counts)
+    return Lexical(total, covered / whole, tuple(word for word in weighted if word in counts))

@@ -1,0 +1,144 @@
+"""Recall: candidates by words and by meaning, scored by both, weighted by what became of them."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from threading import Lock
+from typing import NamedTuple
+
+from singularity_memory import bm25, decay, labels, ranking, words
+from singularity_memory.deadline import Deadline
+from singularity_memory.embedders import Embedder, Vector
+from singularity_memory.errors import EmbeddingFailed
+from singularity_memory.maturity import WEIGHTS, maturity
+from singularity_memory.model import Explanation, Hit, Query
+from singularity_memory.store import Bank, Entry, Store
+from singularity_memory.vectors import Similarities, VectorCache
+
+POOL = {"fast": 100, "accurate": 200}
+"""How many candidates each arm names."""
+SCANNED = 8_000
+"""How many index entries the lexical arm reads: the query's rarest words until there would be more."""
+_QUERIES = 512
+_RESERVE = 0.004
+"""Seconds kept for reading the candidates and ranking them."""
+
+
+class Found(NamedTuple):
+    """The hits, their rows, and why a part of the search was left out, if it was."""
+
+    hits: tuple[Hit, ...]
+    rows: tuple[int, ...]
+    reason: str
+
+
+class Recall:
+    """Searches the banks of a store."""
+
+    def __init__(self, store: Store, embedder: Embedder | None) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._vectors = VectorCache(store, embedder.name, embedder.dimension) if embedder else None
+        self._queries: OrderedDict[str, Vector] = OrderedDict()
+        self._lock = Lock()
+        self._embedding_takes = 0.0
+
+    def search(self, query: Query, now: float) -> Found:
+        """The best entries for a query, and what had to be left out."""
+        deadline = Deadline(query.deadline_ms)
+        bank = self._store.bank(query.bank)
+        if bank is None or not bank.entries:
+            return Found((), (), "")
+        wanted = labels.of_filter(query.filter)
+        weighted = self._weights(bank, query.text)
+        pool = max(POOL[query.rerank_quality], query.top_k)
+        rows = dict.fromkeys(self._by_words(bank, weighted, wanted, pool))
+        near, reason = self._by_meaning(bank, query.text, deadline)
+        if near is not None:
+            allowed = self._store.labelled(bank, wanted) if wanted else None
+            rows |= dict.fromkeys(near.top(pool, allowed))
+        entries = {entry.row: entry for entry in self._store.entries(list(rows))}
+        lexical = {row: bm25.score(entry.words, weighted, bank.mean_words) for row, entry in entries.items()}
+        fused = ranking.fuse(
+            [
+                ranking.Candidate(row, found.score, found.coverage, near.of(row) if near else None)
+                for row, found in lexical.items()
+            ]
+        )
+        hits = [(_hit(entries[one.row], one, lexical[one.row], near, now), one.row) for one in fused]
+        alive = sorted((hit for hit in hits if hit[0].score > 0), key=lambda hit: (-hit[0].score, hit[1]))
+        best = alive[: query.top_k]
+        return Found(tuple(hit for hit, _ in best), tuple(row for _, row in best), reason)
+
+    def _weights(self, bank: Bank, text: str) -> dict[str, float]:
+        terms = words.terms(text)
+        return bm25.weights(self._store.frequencies(bank, terms), terms, bank.entries)
+
+    def _by_words(
+        self, bank: Bank, weighted: Mapping[str, float], wanted: frozenset[str], pool: int
+    ) -> list[int]:
+        terms = sorted(weighted, key=lambda term: -weighted[term])
+        return [match.row for match in self._store.lexical(bank, terms, wanted, pool)] if terms else []
+
+    def _by_meaning(self, bank: Bank, text: str, deadline: Deadline) -> tuple[Similarities | None, str]:
+        if self._embedder is None or self._vectors is None:
+            return None, "lexical only: there is no embedder"
+        try:
+            vector = self._query_vector(self._embedder, text, deadline)
+        except EmbeddingFailed as error:
+            return None, f"lexical only: {error.message}"
+        if vector is None or not deadline.allows(_RESERVE):
+            return None, "lexical only: no time was left to search by meaning"
+        return self._vectors.similarities(bank, vector), ""
+
+    def _query_vector(self, embedder: Embedder, text: str, deadline: Deadline) -> Vector | None:
+        with self._lock:
+            known = self._queries.get(text)
+        if known is not None:
+            return known
+        if not deadline.allows(self._embedding_takes + _RESERVE):
+            return None
+        begun = time.monotonic()
+        made = embedder.query(text, deadline.left())
+        with self._lock:
+            self._embedding_takes = 0.8 * self._embedding_takes + 0.2 * (time.monotonic() - begun)
+            self._queries[text] = made
+            while len(self._queries) > _QUERIES:
+                self._queries.popitem(last=False)
+        return made
+
+
+def _hit(
+    entry: Entry, fused: ranking.Fused, lexical: bm25.Lexical, near: Similarities | None, now: float
+) -> Hit:
+    standing, negative = entry.standing, entry.negative
+    state = maturity(standing, negative=negative, now=now)
+    factor = decay.factor(standing, negative=negative, now=now)
+    explanation = Explanation(
+        fused=fused.score,
+        lexical_rank=fused.lexical_rank,
+        lexical_score=lexical.score,
+        coverage=lexical.coverage,
+        semantic_rank=fused.semantic_rank,
+        similarity=near.of(entry.row) if near else None,
+        lexical_share=fused.lexical_share,
+        maturity=state,
+        maturity_weight=WEIGHTS[state],
+        decay=factor,
+        age_days=decay.age(standing, now),
+        half_life_days=decay.half_life(standing.confidence),
+        tier=decay.tier(standing, now),
+        negative=negative,
+        matched=lexical.matched,
+    )
+    return Hit(
+        entry.id,
+        entry.document_id,
+        entry.content,
+        entry.tags,
+        entry.metadata,
+        fused.score * WEIGHTS[state] * factor,
+        explanation,
+    )
