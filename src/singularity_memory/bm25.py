@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 K1 = 1.2
-B = 0.75
+B = 0.6
 
 
 class Lexical(NamedTuple):
@@ -27,6 +27,11 @@ def weights(frequencies: Mapping[str, int], terms: list[str], entries: int) -> d
         for term in terms
         for found in (min(entries, frequencies.get(term, 0)),)
     }
+
+
+def highest(weighted: Mapping[str, float]) -> float:
+    """The score that no entry reaches: every word of the query, over and over."""
+    return sum(weighted.values()) * (K1 + 1.0)
 
 
 def score(words: str, weighted: Mapping[str, float], mean_words: float) -> Lexical:

@@ -55,6 +55,10 @@ def refusal(draft: Draft, boot_files: Iterable[str] = ()) -> str:
 def _size(draft: Draft) -> str:
     if not draft.content.strip():
         return "empty"
+    if any(
+        _is_unstorable(text) for text in (draft.content, draft.document_id, *draft.tags, _metadata(draft))
+    ):
+        return "not text: it has a character that no store keeps"
     if len(draft.content) > LONGEST:
         return f"too long: {len(draft.content)} characters, at most {LONGEST}"
     if len(draft.tags) > MOST_TAGS or any(not tag or len(tag) > LONGEST_TAG for tag in draft.tags):
@@ -62,6 +66,10 @@ def _size(draft: Draft) -> str:
     if len(_metadata(draft)) > LONGEST_METADATA:
         return f"more than {LONGEST_METADATA} characters of metadata"
     return ""
+
+
+def _is_unstorable(text: str) -> bool:
+    return "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _metadata(draft: Draft) -> str:

@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 
 from singularity_memory import decay, door, identity, labels, lines, maturity, standing, words
-from singularity_memory.embedders import Embedder, factory
+from singularity_memory.embedders import Embedder, Halves, factory
 from singularity_memory.errors import BadRequest, EmbeddingFailed, UnknownEntry
 from singularity_memory.model import (
     NEGATIVE_TAG,
@@ -240,12 +240,12 @@ class Engine:
             return list(records)
         return [record._replace(vectors=data) for record, data in zip(records, made, strict=True)]
 
-    def _vectors_of(self, contents: Sequence[str]) -> list[bytes]:
+    def _vectors_of(self, contents: Sequence[str]) -> list[Halves]:
         assert self._embedder is not None
         cut = [passages(content) for content in contents]
         matrix = self._embedder.documents([passage for each in cut for passage in each]).astype(np.float16)
         ends = np.cumsum([len(each) for each in cut])
-        return [part.tobytes() for part in np.split(matrix, ends[:-1])]
+        return np.split(matrix, ends[:-1])
 
     def _change(self, entry_id: str, change: Callable[[Entry], Changed]) -> None:
         if self._store.change(entry_id, change) is None:

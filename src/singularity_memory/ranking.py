@@ -1,9 +1,32 @@
-"""Ranking: how an entry's words and its nearness in meaning become one score. Pure."""
+"""Ranking: what two arms say about an entry becomes one score. Pure.
+
+Each arm is read as evidence: how unlikely it is that an entry that has nothing to do with the query would
+look like this. For words that is BM25, a sum of logarithms of how rare each matching word is. For meaning it
+is z²/2, where z says how far the similarity stands out from that of the bank's other entries. Evidence adds
+up, and it weighs the arms anew for every query: a rare identifier speaks louder than a vague likeness, and a
+paraphrase that stands out louder than a common word.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
+
+LEXICAL_WEIGHT = 0.4
+_KNEE = 2.0
+_STRAIGHT = 30.0
+_PRIOR_ENTRIES = 20
+_PRIOR_MEAN = 0.1
+_PRIOR_DEVIATION = 0.12
+"""What is taken for the likeness of unrelated texts as long as a bank has few."""
+
+
+class Background(NamedTuple):
+    """How similar the entries of a bank are to a query on the whole."""
+
+    mean: float
+    deviation: float
 
 
 class Candidate(NamedTuple):
@@ -11,7 +34,6 @@ class Candidate(NamedTuple):
 
     row: int
     lexical: float
-    coverage: float
     similarity: float | None
 
 
@@ -25,18 +47,39 @@ class Fused(NamedTuple):
     lexical_share: float
 
 
-def fuse(candidates: Sequence[Candidate]) -> list[Fused]:
-    """The candidates, best first."""
+def background(count: int, total: float, squares: float) -> Background:
+    """From the number, the sum and the sum of squares of similarities; steady for few of them."""
+    entries = count + _PRIOR_ENTRIES
+    mean = (total + _PRIOR_ENTRIES * _PRIOR_MEAN) / entries
+    prior = _PRIOR_ENTRIES * (_PRIOR_DEVIATION**2 + _PRIOR_MEAN**2)
+    variance = (squares + prior) / entries - mean**2
+    return Background(mean, math.sqrt(max(variance, 1e-6)))
+
+
+def fuse(candidates: Sequence[Candidate], whole: float, behind: Background | None) -> list[Fused]:
+    """The candidates, best first; 1 is the score of an entry that says the query in so many words.
+
+    `whole` is the lexical score of such an entry, `behind` what the similarities stand out from.
+    """
     lexical = _ranks([one.lexical if one.lexical > 0 else None for one in candidates])
     semantic = _ranks([one.similarity for one in candidates])
-    best = max((one.lexical for one in candidates), default=0.0) or 1.0
+    perfect = (LEXICAL_WEIGHT * whole + _meaning(1.0, behind)) or 1.0
     made = []
-    for one, words, meaning in zip(candidates, lexical, semantic, strict=True):
-        share = 0.35 if one.similarity is not None else 1.0
-        near = max(0.0, one.similarity or 0.0)
-        score = share * one.lexical / best + (1.0 - share) * near
-        made.append(Fused(one.row, score, words, meaning, share))
+    for one, by_words, by_meaning in zip(candidates, lexical, semantic, strict=True):
+        words = LEXICAL_WEIGHT * one.lexical
+        evidence = words + _meaning(one.similarity, behind)
+        share = words / evidence if evidence else 0.0
+        made.append(Fused(one.row, evidence / perfect, by_words, by_meaning, share))
     return sorted(made, key=lambda one: (-one.score, one.row))
+
+
+def _meaning(similarity: float | None, behind: Background | None) -> float:
+    if similarity is None or behind is None:
+        return 0.0
+    bent = _KNEE * (similarity - behind.mean) / behind.deviation
+    # softplus instead of max(0, z): what does not stand out still has an order.
+    standing_out = (bent if bent > _STRAIGHT else math.log1p(math.exp(bent))) / _KNEE
+    return standing_out**2 / 2
 
 
 def _ranks(values: Sequence[float | None]) -> list[int | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import NamedTuple
 
@@ -14,8 +14,7 @@ from singularity_memory.embedders import Embedder, Vector
 from singularity_memory.errors import EmbeddingFailed
 from singularity_memory.maturity import WEIGHTS, maturity
 from singularity_memory.model import Explanation, Hit, Query
-from singularity_memory.store import Bank, Entry, Store
-from singularity_memory.vectors import Similarities, VectorCache
+from singularity_memory.store import Bank, Entry, Nearness, Store
 
 POOL = {"fast": 100, "accurate": 200}
 """How many candidates each arm names."""
@@ -40,7 +39,7 @@ class Recall:
     def __init__(self, store: Store, embedder: Embedder | None) -> None:
         self._store = store
         self._embedder = embedder
-        self._vectors = VectorCache(store, embedder.name, embedder.dimension) if embedder else None
+        self._meaning = store.meaning(embedder.name, embedder.dimension) if embedder else None
         self._queries: OrderedDict[str, Vector] = OrderedDict()
         self._lock = Lock()
         self._embedding_takes = 0.0
@@ -54,20 +53,21 @@ class Recall:
         wanted = labels.of_filter(query.filter)
         weighted = self._weights(bank, query.text)
         pool = max(POOL[query.rerank_quality], query.top_k)
-        rows = dict.fromkeys(self._by_words(bank, weighted, wanted, pool))
-        near, reason = self._by_meaning(bank, query.text, deadline)
-        if near is not None:
-            allowed = self._store.labelled(bank, wanted) if wanted else None
-            rows |= dict.fromkeys(near.top(pool, allowed))
-        entries = {entry.row: entry for entry in self._store.entries(list(rows))}
+        rows = self._by_words(bank, weighted, wanted, pool)
+        near, reason = self._by_meaning(bank, query.text, pool, wanted, rows, deadline)
+        chosen = dict.fromkeys((*rows, *near.nearest) if near else rows)
+        entries = {entry.row: entry for entry in self._store.entries(list(chosen))}
         lexical = {row: bm25.score(entry.words, weighted, bank.mean_words) for row, entry in entries.items()}
+        similar = near.similarities if near else {}
         fused = ranking.fuse(
-            [
-                ranking.Candidate(row, found.score, found.coverage, near.of(row) if near else None)
-                for row, found in lexical.items()
-            ]
+            [ranking.Candidate(row, found.score, similar.get(row)) for row, found in lexical.items()],
+            bm25.highest(weighted),
+            near.background if near else None,
         )
-        hits = [(_hit(entries[one.row], one, lexical[one.row], near, now), one.row) for one in fused]
+        hits = [
+            (_hit(entries[one.row], one, lexical[one.row], similar.get(one.row), now), one.row)
+            for one in fused
+        ]
         alive = sorted((hit for hit in hits if hit[0].score > 0), key=lambda hit: (-hit[0].score, hit[1]))
         best = alive[: query.top_k]
         return Found(tuple(hit for hit, _ in best), tuple(row for _, row in best), reason)
@@ -79,11 +79,18 @@ class Recall:
     def _by_words(
         self, bank: Bank, weighted: Mapping[str, float], wanted: frozenset[str], pool: int
     ) -> list[int]:
-        terms = sorted(weighted, key=lambda term: -weighted[term])
-        return [match.row for match in self._store.lexical(bank, terms, wanted, pool)] if terms else []
+        return [match.row for match in self._store.lexical(bank, weighted, wanted, pool)] if weighted else []
 
-    def _by_meaning(self, bank: Bank, text: str, deadline: Deadline) -> tuple[Similarities | None, str]:
-        if self._embedder is None or self._vectors is None:
+    def _by_meaning(
+        self,
+        bank: Bank,
+        text: str,
+        pool: int,
+        wanted: frozenset[str],
+        also: Sequence[int],
+        deadline: Deadline,
+    ) -> tuple[Nearness | None, str]:
+        if self._embedder is None or self._meaning is None:
             return None, "lexical only: there is no embedder"
         try:
             vector = self._query_vector(self._embedder, text, deadline)
@@ -91,7 +98,7 @@ class Recall:
             return None, f"lexical only: {error.message}"
         if vector is None or not deadline.allows(_RESERVE):
             return None, "lexical only: no time was left to search by meaning"
-        return self._vectors.similarities(bank, vector), ""
+        return self._meaning.nearest(bank, vector, pool, wanted, also), ""
 
     def _query_vector(self, embedder: Embedder, text: str, deadline: Deadline) -> Vector | None:
         with self._lock:
@@ -111,7 +118,7 @@ class Recall:
 
 
 def _hit(
-    entry: Entry, fused: ranking.Fused, lexical: bm25.Lexical, near: Similarities | None, now: float
+    entry: Entry, fused: ranking.Fused, lexical: bm25.Lexical, similarity: float | None, now: float
 ) -> Hit:
     standing, negative = entry.standing, entry.negative
     state = maturity(standing, negative=negative, now=now)
@@ -122,7 +129,7 @@ def _hit(
         lexical_score=lexical.score,
         coverage=lexical.coverage,
         semantic_rank=fused.semantic_rank,
-        similarity=near.of(entry.row) if near else None,
+        similarity=similarity,
         lexical_share=fused.lexical_share,
         maturity=state,
         maturity_weight=WEIGHTS[state],

@@ -5,45 +5,24 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from singularity_memory.embedders import Matrix, Vector
-from singularity_memory.store import Bank, Kept, Store
+from singularity_memory.ranking import background
+from singularity_memory.store import Bank, Kept, Nearness, Store
 
 T = TypeVar("T", bound=np.generic)
 _BANKS = 8
+_NOTHING = np.float32(-2.0)
 _DEAD = 0
 """The slot that the vectors of removed entries belong to."""
 
 
-class Similarities(NamedTuple):
-    """How near every entry of a bank is to a query: of its passages, the nearest counts."""
-
-    rows: NDArray[np.int64]
-    values: NDArray[np.float32]
-    slots: dict[int, int]
-
-    def of(self, row: int) -> float | None:
-        """The similarity of one entry; None when it has no vectors."""
-        slot = self.slots.get(row)
-        return None if slot is None or slot >= len(self.values) else float(self.values[slot])
-
-    def top(self, limit: int, allowed: Sequence[int] | None) -> list[int]:
-        """The rows of the nearest entries, nearest first."""
-        values = self.values
-        if allowed is not None:
-            values = np.where(np.isin(self.rows, np.asarray(allowed, dtype=np.int64)), values, -2.0)
-        count = min(limit, len(values))
-        nearest = np.argpartition(-values, count - 1)[:count] if count else np.empty(0, dtype=np.int64)
-        order = nearest[np.argsort(-values[nearest], kind="stable")]
-        return [int(self.rows[slot]) for slot in order if slot != _DEAD and values[slot] > -2.0]
-
-
 class Vectors:
-    """The vectors of one bank by one embedder. Not for two threads at once; Similarities are."""
+    """The vectors of one bank by one embedder. Not for two threads at once."""
 
     def __init__(self, dimension: int) -> None:
         self._matrix: Matrix = np.zeros((0, dimension), dtype=np.float32)
@@ -95,14 +74,26 @@ class Vectors:
         """Whether most of the room is taken by what is gone."""
         return self._dead > 1000 and self._dead * 2 > self._passages
 
-    def similarities(self, query: Vector) -> Similarities:
-        """Every entry against a query."""
-        near = self._matrix[: self._passages] @ query
-        values = np.full(self._entries, -2.0, dtype=np.float32)
+    def nearest(
+        self, query: Vector, limit: int, allowed: Sequence[int] | None, also: Sequence[int]
+    ) -> Nearness:
+        """Every entry against a query; the nearest of those that are allowed."""
+        values = np.full(self._entries, _NOTHING, dtype=np.float32)
         if self._passages:
+            near = self._matrix[: self._passages] @ query
             np.maximum.at(values, self._owners[: self._passages], near)
-        values[_DEAD] = -2.0
-        return Similarities(self._rows[: self._entries], values, self._slots)
+        values[_DEAD] = _NOTHING
+        there = values[values > _NOTHING]
+        open_to = values
+        if allowed is not None:
+            fits = np.isin(self._rows[: self._entries], np.asarray(allowed, dtype=np.int64))
+            open_to = np.where(fits, values, _NOTHING)
+        best = [int(self._rows[slot]) for slot in _best(open_to, limit)]
+        slots = {row: self._slots[row] for row in (*best, *also) if row in self._slots}
+        similarities = {row: float(values[slot]) for row, slot in slots.items()}
+        return Nearness(
+            similarities, best, background(len(there), float(there.sum()), float((there**2).sum()))
+        )
 
     def _kill(self, slot: int) -> None:
         mine = np.flatnonzero(self._owners[: self._passages] == slot)
@@ -127,8 +118,11 @@ class VectorCache:
         self._banks: OrderedDict[int, tuple[threading.Lock, Vectors]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def similarities(self, bank: Bank, query: Vector) -> Similarities:
-        """Every entry of a bank, as it is now, against a query."""
+    def nearest(
+        self, bank: Bank, query: Vector, limit: int, labels: frozenset[str], also: Sequence[int]
+    ) -> Nearness:
+        """The nearest entries that have all of the labels, nearest first, and something of others."""
+        allowed = self._store.labelled(bank, labels) if labels else None
         with self._lock:
             held = self._banks.setdefault(bank.number, (threading.Lock(), Vectors(self._dimension)))
             self._banks.move_to_end(bank.number)
@@ -139,7 +133,7 @@ class VectorCache:
             vectors.refresh(self._store, bank, self._embedder)
             if vectors.wasted:
                 vectors = self._anew(bank, lock)
-            return vectors.similarities(query)
+            return vectors.nearest(query, limit, allowed, also)
 
     def _anew(self, bank: Bank, lock: threading.Lock) -> Vectors:
         made = Vectors(self._dimension)
@@ -153,3 +147,10 @@ def _grown(array: NDArray[T], room: int) -> NDArray[T]:
     made = np.zeros((room, *array.shape[1:]), dtype=array.dtype)
     made[: len(array)] = array
     return made
+
+
+def _best(values: NDArray[np.float32], limit: int) -> NDArray[np.int64]:
+    count = min(limit, len(values))
+    chosen = np.argpartition(-values, count - 1)[:count]
+    order = chosen[np.argsort(-values[chosen], kind="stable")]
+    return order[values[order] > _NOTHING]

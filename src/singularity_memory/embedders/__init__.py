@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 Matrix = NDArray[np.float32]
 Vector = NDArray[np.float32]
+Halves = NDArray[np.float16]
+"""Vectors as they are kept."""
 
 
 class Embedder(Protocol):

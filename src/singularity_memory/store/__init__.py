@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from singularity_memory.embedders import Halves, Vector
+from singularity_memory.ranking import Background
 from singularity_memory.standing import Standing
 
 
@@ -36,8 +38,8 @@ class Record(NamedTuple):
     metadata: dict[str, Any]
     labels: frozenset[str]
     negative: bool
-    vectors: bytes | None
-    """Its passages' vectors, fp16, one after the other; none when they could not be made."""
+    vectors: Halves | None
+    """A row for each of its passages; none when they could not be made."""
 
 
 class Bank(NamedTuple):
@@ -56,6 +58,25 @@ class Kept(NamedTuple):
 
     row: int
     vectors: bytes
+    """Of its passages, one after the other, in half precision."""
+
+
+class Nearness(NamedTuple):
+    """How near entries of a bank are to a query: of an entry's passages, the nearest counts."""
+
+    similarities: dict[int, float]
+    """By row, of the nearest and of those that were asked about; without those that have no vectors."""
+    nearest: list[int]
+    background: Background
+
+
+class Meaning(Protocol):
+    """Search by meaning in the banks of a store, by one embedder's vectors."""
+
+    def nearest(
+        self, bank: Bank, query: Vector, limit: int, labels: frozenset[str], also: Sequence[int]
+    ) -> Nearness:
+        """The nearest entries that have all of the labels, nearest first, and something of others."""
 
 
 class Match(NamedTuple):
@@ -120,8 +141,13 @@ class Store(Protocol):
     def frequencies(self, bank: Bank, terms: Sequence[str]) -> dict[str, int]:
         """In how many entries of a bank each word is."""
 
-    def lexical(self, bank: Bank, terms: Sequence[str], labels: frozenset[str], limit: int) -> list[Match]:
+    def lexical(
+        self, bank: Bank, weighted: Mapping[str, float], labels: frozenset[str], limit: int
+    ) -> list[Match]:
         """The entries that have one of the words at least and all of the labels, best first."""
+
+    def meaning(self, embedder: str, dimension: int) -> Meaning:
+        """Search by an embedder's vectors in this store."""
 
     def vectors(self, bank: Bank, embedder: str, after: int) -> Iterator[Kept]:
         """The vectors that an embedder made, of entries changed after a version."""
@@ -132,7 +158,7 @@ class Store(Protocol):
     def count_unembedded(self, embedder: str) -> dict[str, int]:
         """How many entries have no vectors by this embedder, by the name of their bank."""
 
-    def embed(self, vectors: Sequence[tuple[Entry, bytes]], embedder: str) -> None:
+    def embed(self, vectors: Sequence[tuple[Entry, Halves]], embedder: str) -> None:
         """Keep vectors for entries whose content is still the same."""
 
     def close(self) -> None:

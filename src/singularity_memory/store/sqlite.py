@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from singularity_memory.embedders import Halves
 from singularity_memory.standing import Standing
 from singularity_memory.store import Bank, Change, Entry, Kept, Match, Record, Settle, fts, rows
 from singularity_memory.store.file import File
+from singularity_memory.vectors import VectorCache
 
 T = TypeVar("T")
 _SOME = 500
@@ -96,7 +98,7 @@ class SqliteStore:
                 )
             return len(gone)
 
-    def embed(self, vectors: Sequence[tuple[Entry, bytes]], embedder: str) -> None:
+    def embed(self, vectors: Sequence[tuple[Entry, Halves]], embedder: str) -> None:
         """Keep vectors for entries whose content is still the same."""
         with self._file.transaction() as writer:
             for entry, data in vectors:
@@ -106,7 +108,9 @@ class SqliteStore:
                     (embedder, entry.row, entry.content),
                 )
                 if done.rowcount:
-                    writer.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?)", (entry.row, data))
+                    writer.execute(
+                        "INSERT OR REPLACE INTO vectors VALUES (?, ?)", (entry.row, data.tobytes())
+                    )
             writer.execute(
                 "UPDATE banks SET version = version + 1 WHERE number IN"
                 f" (SELECT bank FROM entries WHERE row IN ({_marks(vectors)}))",
@@ -150,10 +154,16 @@ class SqliteStore:
         with self._file.reading() as reader:
             return fts.frequencies(reader, bank.number, terms)
 
-    def lexical(self, bank: Bank, terms: Sequence[str], labels: frozenset[str], limit: int) -> list[Match]:
+    def lexical(
+        self, bank: Bank, weighted: Mapping[str, float], labels: frozenset[str], limit: int
+    ) -> list[Match]:
         """The entries that have one of the words at least and all of the labels, best first."""
         with self._file.reading() as reader:
-            return fts.search(reader, bank.number, terms, sorted(labels), limit)
+            return fts.search(reader, bank.number, list(weighted), sorted(labels), limit)
+
+    def meaning(self, embedder: str, dimension: int) -> VectorCache:
+        """Search in memory, over what is read from the file once."""
+        return VectorCache(self, embedder, dimension)
 
     def vectors(self, bank: Bank, embedder: str, after: int) -> Iterator[Kept]:
         """The vectors that an embedder made, of entries changed after a version."""
@@ -216,7 +226,7 @@ def _put(
         )
     _index(writer, bank, row, record)
     if record.vectors is not None:
-        writer.execute("INSERT INTO vectors VALUES (?, ?)", (row, record.vectors))
+        writer.execute("INSERT INTO vectors VALUES (?, ?)", (row, record.vectors.tobytes()))
     return entry is not None
 
 
