@@ -44,6 +44,8 @@ _CONFIG = """\
 fast.models = ["script:bench"]
 standard.models = ["script:bench"]
 reasoning.models = ["script:bench"]
+[memory]
+mode = "off"
 """
 _PLAYBOOK = '[[scene]]\nphase = "*"\n[[scene.turn]]\ntext = "Done."\n'
 _FINISHED = Finished(o.Done(), Ending())

@@ -24,6 +24,7 @@ LAYERS: dict[str, int] = {
     "providers": 2,
     "tools": 2,
     "routing": 2,
+    "memory": 2,
     "harness": 3,
     "review": 4,
     "scheduler": 5,

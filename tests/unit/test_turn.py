@@ -94,12 +94,15 @@ async def test_a_question_fails_at_once_in_hard_mode(tmp_path: Path) -> None:
     assert len(talk.said) == 1
 
 
-@pytest.mark.conforms("C-09")
+@pytest.mark.conforms("C-09", "C-11")
 async def test_a_full_window_is_replaced_before_the_next_turn(tmp_path: Path) -> None:
     talk, recorder = Heard(calls("list_files"), says("x", "complete")), Recorder()
+    recorder.known = "WHAT IS KNOWN"
     budget = Budget(max_tokens=400, compact_at=0.05, hard_limit_at=1.0)
     ended = await dialogue(talk, recorder, tmp_path, budget=budget).run()
     assert ended.how == "complete"
+    assert "list_files" in recorder.summaries[0], "what is given up is kept in short"
+    assert "WHAT IS KNOWN" in talk.restarts[0], "and a fresh recall is in the new window"
     assert len(talk.restarts) >= 1
     assert "the whole task" in talk.restarts[0]
     assert "list_files" in talk.restarts[0], "what was done so far is carried over"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sf.app import stores
 from sf.app.intake import rules_of
+from sf.app.memories import bank_of, open_memory
 from sf.app.trust import load_trusted, require_gates, require_own_folder
 from sf.config.reload import LiveConfig
 from sf.config.schema import Config
@@ -20,6 +21,7 @@ from sf.errors import DetachedHead, EmptyRepository, InvalidConfig, SandboxUnava
 from sf.harness.desk import Desk
 from sf.harness.herald import Herald
 from sf.harness.hooks import HookRunner
+from sf.harness.knowledge import Knowledge
 from sf.harness.prompts import Prompts
 from sf.harness.workshop import Workshop
 from sf.observe.bus import Bus
@@ -31,6 +33,7 @@ from sf.policy.sandbox import Sandbox
 from sf.providers.catalog import Catalog, load_playbook
 from sf.scheduler import conduct, doorbell, lock
 from sf.scheduler.admission import Selection
+from sf.scheduler.courier import Courier
 from sf.scheduler.housekeeping import Housekeeper
 from sf.scheduler.loop import Loop, Result
 from sf.scheduler.signposts import Signposts
@@ -80,6 +83,9 @@ async def autopilot(
                 desk.bus.subscribe(signposts)
                 herald = Herald(desk)
                 desk.bus.subscribe(herald)
+                courier = Courier(desk, desk.knowledge.memory) if desk.knowledge.memory else None
+                if courier is not None:
+                    desk.bus.subscribe(courier)
                 signposts.started(held.holder.name)
                 try:
                     result = await loop.run()
@@ -90,6 +96,8 @@ async def autopilot(
                 finally:
                     restore()
                     await herald.aclose()
+                    if courier is not None:
+                        await courier.aclose()
 
 
 @contextlib.asynccontextmanager
@@ -187,11 +195,13 @@ async def open_desk(
         project.dot / "playbooks", lambda provider, model: _hosted(desk.config, keys, provider, model)
     )
     clock = SystemClock()
+    memory = open_memory(project, config)
+    bank = await bank_of(project, user) if memory is not None else ""
     owned = await OwnedRepository.open(project.repository, user, git)
     desk = Desk(
         project=project,
         config=config,
-        rules=rules_of(config),
+        rules=rules_of(config, bank=bank),
         database=database,
         bus=bus,
         log=log,
@@ -200,6 +210,9 @@ async def open_desk(
         prompts=Prompts(),
         workshop=Workshop(project, database, user, owned, clock, config.harness.worktree_mode),
         catalog=catalog,
+        knowledge=Knowledge(
+            memory, bank, lambda: desk.config.memory, database, bus=bus, log=log, tracer=tracer, clock=clock
+        ),
         hooks=HookRunner(project.root, dict(os.environ), log, tracer, config.harness.hooks),
         sandbox=_sandbox(project, config, "profile"),
         gate_sandbox=_sandbox(project, config, "gate_profile"),
@@ -211,6 +224,8 @@ async def open_desk(
         yield desk, live
     finally:
         await catalog.aclose()
+        if memory is not None:
+            await memory.aclose()
         tracer.close()
         database.close()
 
@@ -300,7 +315,7 @@ def _apply(desk: Desk, config: Config) -> None:
         return
     desk.sandbox, desk.gate_sandbox = sandboxes
     desk.config = config
-    desk.rules = rules_of(config, desk.rules.mode)
+    desk.rules = rules_of(config, desk.rules.mode, desk.rules.bank)
     desk.hooks.hooks = config.harness.hooks
 
 

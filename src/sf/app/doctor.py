@@ -42,6 +42,7 @@ def examine(project: Project) -> list[Check]:
         ("leftovers", belongings.remains),
         ("sandbox", _sandbox),
         ("models", _models),
+        ("memory", _memory),
         ("disk", _disk),
     ]
     return [_guarded(name, check, project) for name, check in checks]
@@ -131,6 +132,22 @@ def _git(project: Project) -> Check:
         return Check("git", "pass", f"on {head.branch}, clean")
 
     return asyncio.run(look())
+
+
+def _memory(project: Project) -> Check:
+    """A memory that is away is a warning: work goes on without it."""
+    from sf.app import memories
+
+    if load_config(project).memory.mode == "off":
+        return Check("memory", "pass", "switched off")
+    try:
+        found = memories.stats(project)
+    except SfError as error:
+        return Check("memory", "warn", error.line())
+    held = f"{sum(each.entries for each in found.banks)} entries in {found.place}, {found.embedder}"
+    if found.error:
+        return Check("memory", "warn", f"{held}; {found.waiting} lesson(s) wait: {found.error}")
+    return Check("memory", "pass", held)
 
 
 def _sandbox(project: Project) -> Check:

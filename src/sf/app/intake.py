@@ -43,7 +43,7 @@ class Refused(SfError):
         self.exit_code = answer.get("exit_code", 1)  # type: ignore[misc]
 
 
-def rules_of(config: Config, mode: WorktreeMode | None = None) -> Rules:
+def rules_of(config: Config, mode: WorktreeMode | None = None, bank: str = "") -> Rules:
     """The rules that a configuration means."""
     harness = config.harness
     return Rules(
@@ -64,6 +64,7 @@ def rules_of(config: Config, mode: WorktreeMode | None = None) -> Rules:
             milestone=micro_usd(config.budget.milestone_usd),
             session=micro_usd(config.budget.session_usd),
         ),
+        bank=bank,
     )
 
 

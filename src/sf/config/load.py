@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sf.config import check
-from sf.config.schema import Attention, Config
+from sf.config.schema import Attention, Config, Memory
 from sf.domain import attention
 from sf.domain.phases import Phase
 from sf.errors import InvalidConfig, UnsafeConfig
@@ -86,13 +86,14 @@ def _cross_checks(config: Config, file: str) -> list[str]:
                     'such as "anthropic:claude-sonnet-4-6"'
                 )
     for name, provider in config.providers.items():
-        if provider.api_key and not re.fullmatch(r"\$\(.+\)", provider.api_key, re.DOTALL):
+        if provider.api_key and not _is_reference(provider.api_key):
             found.append(
                 f"{file}: providers.{name}.api_key: plaintext keys are refused; "
                 'use "$(command that prints it)" or the provider\'s environment variable'
             )
     found += [f"{file}: {problem}" for problem in _attention_problems(config.attention)]
     found += [f"{file}: store.url: {wrong}" for wrong in _store_problems(config.store.url)]
+    found += [f"{file}: memory.{wrong}" for wrong in _memory_problems(config.memory)]
     for hook in harness.hooks.timeouts:
         if hook not in _HOOK_TYPES:
             found.append(
@@ -101,6 +102,10 @@ def _cross_checks(config: Config, file: str) -> list[str]:
     if Phase.COMPLETE in harness.concurrency.max_agents_by_phase:
         found.append(f"{file}: harness.concurrency.max_agents_by_phase.complete: nothing runs in complete")
     return found
+
+
+def _is_reference(text: str) -> bool:
+    return re.fullmatch(r"\$\(.+\)", text, re.DOTALL) is not None
 
 
 def _attention_problems(settings: Attention) -> list[str]:
@@ -120,6 +125,17 @@ def _store_problems(url: str) -> list[str]:
     if not wrong and place.has_password(url):
         wrong = 'plaintext passwords are refused; use "$(command that prints the url)" or a ~/.pgpass file'
     return [wrong] if wrong else []
+
+
+def _memory_problems(settings: Memory) -> list[str]:
+    found = []
+    if settings.mode == "remote" and not (settings.url and settings.api_key):
+        found.append('mode: "remote" needs url and api_key')
+    if settings.url and not re.fullmatch(r"https?://[^\s/@]+(/\S*)?", settings.url):
+        found.append("url: must be http://host:port or https://host:port, without a login")
+    if settings.api_key and not _is_reference(settings.api_key):
+        found.append('api_key: plaintext keys are refused; use "$(command that prints it)"')
+    return found
 
 
 def _keep_gates(base: dict[str, Any], merged: dict[str, Any]) -> None:
@@ -154,6 +170,8 @@ def _refuse_loosening(base: dict[str, Any], project: dict[str, Any], file: str) 
         found.append(f"{file}: tiers: a file that git tracks may not play a script in a model's place")
     if project.get("store"):
         found.append(f"{file}: store: a file that git tracks may not choose where sf keeps its rows")
+    if project.get("memory", {}).keys() - {"top_k"} and project["memory"] != {"mode": "off"}:
+        found.append(f"{file}: memory: a file that git tracks may not choose where sf keeps what it learns")
     if "prefer" in project.get("sandbox", {}):
         found.append(f"{file}: sandbox.prefer: a file that git tracks may not choose the kind of sandbox")
     if project.get("sandbox", {}).get("readable"):

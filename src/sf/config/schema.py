@@ -107,6 +107,7 @@ class Harness(Section, frozen=True):
     tool_abort_grace: Seconds = Seconds(5)
     tool_abort_kill: Seconds = Seconds(3)
     max_turns_per_attempt: Positive = 50
+    hot_cache_turns: Positive = 10
     stale_turns: Count = 10
     max_attempts: Positive = 6
     retry_backoff: Seconds = Seconds(10)
@@ -205,6 +206,18 @@ class Store(Section, frozen=True):
     url: str = ""
 
 
+class Memory(Section, frozen=True):
+    """[memory]: where lessons are kept; `path` and `embedder` are for the embedded one."""
+
+    mode: Literal["embedded", "remote", "off"] = "embedded"
+    url: str = ""
+    api_key: str = ""
+    path: str = ""
+    embedder: Literal["sentence", "static", "none"] = "sentence"
+    top_k: Annotated[int, Meta(ge=1, le=50)] = 5
+    deadline: Seconds = Seconds(2)
+
+
 class Housekeeping(Section, frozen=True):
     """[housekeeping]: what may lie about, and for how long."""
 
@@ -223,6 +236,7 @@ class Config(Section, frozen=True):
     budget: Budget = Budget()
     attention: Attention = Attention()
     store: Store = Store()
+    memory: Memory = Memory()
     housekeeping: Housekeeping = Housekeeping()
 
 
@@ -231,5 +245,9 @@ SESSION_IMMUTABLE = (
     ("harness", "context_compact_at"),
     ("harness", "context_hard_limit"),
     ("store", "url"),
+    ("memory", "mode"),
+    ("memory", "url"),
+    ("memory", "path"),
+    ("memory", "embedder"),
 )
 """Keys that a running session keeps as it began; a change is shown as drift."""

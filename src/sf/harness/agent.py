@@ -22,7 +22,7 @@ from sf.domain.phases import WRITING
 from sf.domain.runs import AttemptState, Lease, RunOutcome
 from sf.domain.units import Status, Unit
 from sf.errors import ModelUnavailable
-from sf.harness import artifacts
+from sf.harness import artifacts, lessons
 from sf.harness.calls import Caller
 from sf.harness.desk import Desk
 from sf.harness.progress import Progress
@@ -43,6 +43,8 @@ from sf.tools.base import Answer
 from sf.tools.toolbox import Toolbox
 
 _DIFF_LIMIT = 24_000
+_REMEMBERING = frozenset({"research", "plan", "execute", "tdd", "reassess"})
+"""Conversations that are told what earlier work taught; a review judges by what it sees."""
 _NO_LIMIT = 1e8
 """Seconds: longer than anyone waits, and a number that every clock below can hold."""
 _TEST_FILE = re.compile(r"(^|/)(tests?|spec|__tests__)/|(^|/)test_|_test\.|\.test\.|\.spec\.|Tests?\.\w+$")
@@ -92,6 +94,8 @@ class Agent:
         desk, unit = self.desk, self.unit
         await self._state(AttemptState.BUILDING_PROMPT)
         prompt = desk.prompts.phase(template, {**self._variables(), **variables})
+        if template in _REMEMBERING:
+            prompt = msgspec.structs.replace(prompt, known=await self._known(self._subject()))
         chosen = route(desk.config, unit.phase, tier)
         await self._state(AttemptState.LAUNCHING_AGENT, model=chosen.model)
         conversation = desk.catalog.start(chosen.model, Cue(template, unit.title, self._visit()))
@@ -195,6 +199,25 @@ class Agent:
             error=error,
         )
 
+    async def compacting(self, summary: str) -> str:
+        """Keep the summary of a window that is given up; what memory has to add to the new one."""
+        desk, unit, now = self.desk, self.unit, self.desk.clock.now()
+        await desk.database.write(
+            lambda tx: lessons.window_closed(tx, self.lease, unit, summary, desk.rules, now)
+        )
+        return await self._known(f"{self._subject()}\n{summary}")
+
+    async def _known(self, query: str) -> str:
+        known = await self.desk.knowledge.recall(self.lease, query, self.unit.phase.value)
+        return self.desk.prompts.known(known.variables())
+
+    def _subject(self) -> str:
+        """What this run is about, as a question to the memory."""
+        unit = self.unit
+        goal = str((unit.plan or {}).get("goal", ""))
+        error = one_line(records.unread_feedback(self.desk.database.read, unit.id)[0], 300)
+        return "\n".join(part for part in (unit.title, one_line(unit.description, 600), goal, error) if part)
+
     # --- parts ---
 
     def scratch(self) -> Path:
@@ -251,7 +274,7 @@ class Agent:
             session_id=self.unit.session_id,
             turn_count=self._turn,
             prompt=template,
-            characters=len(prompt.instructions) + len(prompt.task),
+            characters=len(prompt.instructions) + len(prompt.opening),
         )
 
     def _caller(self, toolbox: Toolbox) -> Caller:
@@ -323,6 +346,7 @@ class Agent:
             max_output_tokens=harness.max_output_tokens,
             input_required=harness.turn_input_required,
             backoff=min(1.0, harness.retry_backoff),
+            hot_turns=harness.hot_cache_turns,
         )
 
     def _visit(self) -> int:

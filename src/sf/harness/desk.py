@@ -12,6 +12,7 @@ from sf.domain import events
 from sf.domain.clock import Clock
 from sf.domain.phases import WRITING, Phase
 from sf.harness.hooks import HookRunner
+from sf.harness.knowledge import Knowledge
 from sf.harness.prompts import Prompts
 from sf.harness.rules import Rules
 from sf.harness.workshop import Workshop
@@ -51,6 +52,7 @@ class Desk:
     workshop: Workshop
     catalog: Catalog
     hooks: HookRunner
+    knowledge: Knowledge
     sandbox: Sandbox | None
     gate_sandbox: Sandbox
     station: str

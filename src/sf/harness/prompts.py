@@ -44,15 +44,22 @@ VARIABLES = frozenset(
 _OTHER: dict[str, frozenset[str]] = {
     "continuation.md": frozenset({"missing"}),
     "pivot.md": frozenset({"turns"}),
-    "compaction.md": frozenset({"prompt", "chapter", "diff"}),
+    "compaction.md": frozenset({"prompt", "chapter", "diff", "known"}),
+    "_known.md": frozenset({"memories", "mistakes"}),
 }
 
 
 class Prompt(msgspec.Struct, frozen=True):
-    """A rendered phase: the standing instructions, and the task itself."""
+    """A rendered phase: the standing instructions, the task itself, and what memory adds to it."""
 
     instructions: str
     task: str
+    known: str = ""
+
+    @property
+    def opening(self) -> str:
+        """The first message."""
+        return f"{self.task}\n\n{self.known}" if self.known else self.task
 
 
 class Prompts:
@@ -98,9 +105,14 @@ class Prompts:
         """What an agent is told whose turns change nothing."""
         return self._render("pivot.md", {"turns": turns}).strip()
 
-    def compaction(self, *, prompt: str, chapter: str, diff: str) -> str:
-        """The first message of a fresh window."""
-        return self._render("compaction.md", {"prompt": prompt, "chapter": chapter, "diff": diff}).strip()
+    def known(self, variables: dict[str, Any]) -> str:
+        """What is told from memory; empty when there is nothing."""
+        return self._render("_known.md", variables).strip()
+
+    def compaction(self, *, prompt: str, chapter: str, diff: str, known: str = "") -> str:
+        """The first message of a fresh window; `known` is what was recalled for it."""
+        given = {"prompt": prompt, "chapter": chapter, "diff": diff, "known": known}
+        return self._render("compaction.md", given).strip()
 
     def _render(self, name: str, variables: dict[str, Any]) -> str:
         try:

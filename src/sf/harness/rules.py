@@ -27,6 +27,8 @@ class Rules(msgspec.Struct, frozen=True):
     patience: dict[str, Patience] = {}
     """By kind of question: what is answered when nobody does, and when."""
     caps: Caps = Caps()
+    bank: str = ""
+    """The memory's bank of this project; empty when nothing is to be remembered."""
 
     def limits(self, workflow: Workflow) -> Limits:
         """The limits of a unit under its pinned workflow."""

@@ -13,7 +13,7 @@ from sf.domain.decide import decide
 from sf.domain.phases import Phase
 from sf.domain.runs import AttemptState, Lease, RunOutcome, ending_of
 from sf.domain.units import Status, Unit
-from sf.harness import lifecycle, planting
+from sf.harness import lessons, lifecycle, planting
 from sf.harness.rules import Rules
 from sf.store import ledger, records, runs, sessions, spending, units
 from sf.store.tx import Tx
@@ -52,6 +52,8 @@ def settle(tx: Tx, lease: Lease, outcome: o.AnyOutcome, ending: Ending, rules: R
     move = decide(
         unit, outcome, ledger.counts(tx, unit, gate), rules.limits(workflow), workflow, rules.facts(tx, unit)
     )
+    if isinstance(outcome, o.GateFailed):
+        lessons.mistake_made(tx, unit, outcome, rules, now)
     if isinstance(outcome, o.Planned):
         units.set_plan(tx, unit.id, outcome.plan, now)
         planting.plant_plan(tx, unit, outcome.plan, workflow, rules, now)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, Protocol
 
@@ -35,7 +36,7 @@ from sf.store.runs import TurnRecord
 NON_INTERACTIVE = "This is a non-interactive session. Operator input is unavailable."
 _RETRIES_IN_PLACE = 3
 _LONGEST_WAIT_IN_PLACE = 30.0
-_CHAPTER_LINES = 60
+_STORY_LINES = 60
 
 
 class Recorder(Protocol):
@@ -61,6 +62,10 @@ class Recorder(Protocol):
         """Trace a model request."""
         ...
 
+    async def compacting(self, summary: str) -> str:
+        """A window is given up for a fresh one: keep its summary; what memory has to add to the new one."""
+        ...
+
 
 class Pace(msgspec.Struct, frozen=True):
     """The limits of one conversation, in seconds and turns."""
@@ -71,6 +76,8 @@ class Pace(msgspec.Struct, frozen=True):
     max_output_tokens: int
     input_required: Literal["soft", "hard"] = "soft"
     backoff: float = 1.0
+    hot_turns: int = 10
+    """How many of the last turns are kept at length for a fresh window."""
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -118,7 +125,8 @@ class Dialogue:
         self._missing = missing
         self._diff = diff
         self._progress = progress
-        self._chapter: list[str] = []
+        self._story: list[str] = []
+        self._recent: deque[str] = deque(maxlen=pace.hot_turns)
         self._nudged = False
         self._spend_id = ""
         self.turn = first_turn - 1
@@ -132,7 +140,7 @@ class Dialogue:
 
     async def run(self) -> Ended:
         """Turns until the agent ends, is stopped, or has used up what it may."""
-        self._conversation.say(self._prompt.task)
+        self._conversation.say(self._prompt.opening)
         if self._progress is not None:
             await self._progress.begin()
         for number in range(1, self._pace.max_turns + 1):
@@ -260,10 +268,15 @@ class Dialogue:
                 f"{self._budget.used_tokens} of {self._budget.max_tokens} tokens of context are used"
             )
         if self._budget.should_compact():
+            summary = self._summary()
             fresh = self._prompts.compaction(
-                prompt=self._prompt.task, chapter="\n".join(self._chapter), diff=await self._diff()
+                prompt=self._prompt.task,
+                chapter=summary,
+                diff=await self._diff(),
+                known=await self._recorder.compacting(summary),
             )
             self._conversation.restart(fresh)
+            self._recent.clear()
             self._budget = self._budget.emptied()
 
     def _record(self, kind: TurnKind, reply: Reply) -> TurnRecord:
@@ -280,13 +293,22 @@ class Dialogue:
         )
 
     def _note(self, reply: Reply) -> None:
-        """The running chapter: what a fresh window must know of the turns it does not contain."""
+        """What a fresh window must know of the turns it does not contain: the last ones at more length."""
         called = ", ".join(call.name for call in reply.calls)
-        words = one_line(reply.text, 200)
-        line = f"- {words}" + (f" [{called}]" if called and words else called)
-        if words or called:
-            self._chapter.append(line)
-            del self._chapter[:-_CHAPTER_LINES]
+        if not (reply.text.strip() or called):
+            return
+        if len(self._recent) == self._recent.maxlen:
+            self._story.append(one_line(self._recent[0], 200))
+            del self._story[:-_STORY_LINES]
+        words = one_line(reply.text, 600)
+        self._recent.append(f"- {words}" + (f" [{called}]" if called and words else called))
+
+    def _summary(self) -> str:
+        """What was done so far; the hot cache becomes part of the story."""
+        text = "\n".join([*self._story, *self._recent])
+        self._story += [one_line(line, 200) for line in self._recent]
+        del self._story[:-_STORY_LINES]
+        return text
 
 
 def _wait_in_place(error: Transient | QuotaWait, number: int, backoff: float) -> float | None:

@@ -20,7 +20,7 @@ from sf.domain.ids import ulid
 SCHEMA_VERSION = 1
 _GATHER = 0.02
 _BATCH = 1000
-Operation = Literal["tool_call", "phase_transition", "model_request", "hook", "gate", "run"]
+Operation = Literal["tool_call", "phase_transition", "model_request", "hook", "gate", "run", "recall"]
 
 
 class Span(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -12,6 +12,7 @@ from sf.harness.attempt import hook_variables, run_hook
 from sf.harness.desk import Desk
 from sf.harness.results import Told, unit_result
 from sf.store import runs, sessions, units
+from sf.workspaces.changes import between
 from sf.workspaces.worktree import Worktree
 
 
@@ -25,6 +26,21 @@ async def close(desk: Desk, unit: Unit) -> None:
         await _post_unit(desk, unit)
     finally:
         artifacts.archive(desk.project, unit.id, desk.clock.now())
+
+
+async def touched(desk: Desk, unit: Unit) -> tuple[str, ...]:
+    """The paths that a task which succeeded has changed, for what is remembered of it."""
+    tree = runs.last_tree(desk.database.read, unit.id)
+    if not desk.rules.bank or unit.type != "task" or not unit.succeeded or not (unit.base_commit and tree):
+        return ()
+    owned = desk.workshop.owned
+    try:
+        return tuple(
+            change.path for change in await between(owned.git, owned.git_dir, unit.base_commit, tree)
+        )
+    except GitFailed as error:
+        desk.log.warning("changed paths unknown", unit_id=unit.id, unit_type=unit.type, error=error.line())
+        return ()
 
 
 async def put_away(desk: Desk, unit: Unit) -> None:

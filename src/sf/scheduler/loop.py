@@ -16,6 +16,7 @@ from sf.domain.clock import Instant
 from sf.domain.runs import Lease
 from sf.domain.units import Unit
 from sf.errors import HookFailed, HookTimeout
+from sf.harness import lessons
 from sf.harness.attempt import hook_variables
 from sf.harness.desk import Desk
 from sf.harness.results import unit_result
@@ -70,7 +71,7 @@ class Loop:
         self._purse = Purse(desk)
         self._roster = Roster(desk, conduct, self._purse, self._fail, self.wake)
         self._wound_up: set[str] = set()
-        self._to_mark: list[str] = []
+        self._to_mark: list[tuple[Unit, tuple[str, ...]]] = []
         self._abandoned: list[str] = []
         self._started_at = desk.clock.now()
         self._dispatched = 0
@@ -191,7 +192,9 @@ class Loop:
             if unit.id in self._wound_up:
                 continue
             self._wound_up.add(unit.id)
+            paths: tuple[str, ...] = ()
             try:
+                paths = await closing.touched(self._desk, unit)
                 await closing.close(self._desk, unit)
             except HookFailed as error:
                 self._fail(f"a PostUnit hook refused {unit.id}: {error.message}")
@@ -202,7 +205,7 @@ class Loop:
                 )
                 self._desk.announce(events.WARNING, unit.id, detail=f"could not be wound up: {error}")
                 continue
-            self._to_mark.append(unit.id)
+            self._to_mark.append((unit, paths))
 
     async def _mark_wound_up(self) -> None:
         if self._to_mark:
@@ -211,8 +214,10 @@ class Loop:
 
     def _write_marks(self, tx: Tx) -> None:
         """In whatever transaction comes next: a mark needs no commit of its own."""
-        for unit_id in self._to_mark:
-            units.wound_up(tx, unit_id, self._desk.clock.now())
+        now = self._desk.clock.now()
+        for unit, paths in self._to_mark:
+            units.wound_up(tx, unit.id, now)
+            lessons.unit_ended(tx, unit, paths, self._desk.rules, now)
 
     async def _dispatch(self, seen: Glance) -> Glance:
         full = seen.questions > self._desk.config.attention.max_waiting or bool(self._house.crowded)

@@ -104,6 +104,11 @@ async def settings(git: Git, layout: Layout, facade: Path) -> dict[str, str]:
     }
 
 
+async def origin(git: Git, layout: Layout, facade: Path) -> str:
+    """Return the address of the remote `origin`, empty when there is none."""
+    return (await _read_config(git, layout.common / "config", facade)).get("remote.origin.url", "")
+
+
 async def _read_config(git: Git, path: Path, facade: Path) -> dict[str, str]:
     if not path.is_file():
         return {}

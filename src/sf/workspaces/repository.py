@@ -78,6 +78,10 @@ class UserRepository:
         """The directory of the user's repository that holds objects and refs; for reading files only."""
         return self._layout.common
 
+    async def origin(self) -> str:
+        """The address of the remote `origin`; empty when there is none."""
+        return await _layout.origin(self._git, self._layout, self.git_dir)
+
     async def head(self) -> Head:
         """Return what the user's checkout has out."""
         text = _facade.copy_head(self._layout, self.git_dir)

@@ -1,0 +1,76 @@
+"""What a unit leaves to know, from its rows: written with its end, delivered to the memory afterwards.
+
+Everything here runs inside the caller's transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from sf.domain import outcomes as o
+from sf.domain.clock import Instant
+from sf.domain.excerpt import one_line
+from sf.domain.knowledge import Lesson, abandoned, gate_mistake, learned, tagged, without_verdicts
+from sf.domain.runs import Lease
+from sf.domain.units import Unit
+from sf.harness.rules import Rules
+from sf.store import knowledge, records, units
+from sf.store.tx import Tx
+
+
+def mistake_made(tx: Tx, unit: Unit, outcome: o.GateFailed, rules: Rules, now: Instant) -> None:
+    """A gate refused: a mistake to be known from now on, here at once and in the memory soon."""
+    if not rules.bank:
+        return
+    pattern = gate_mistake(outcome.gate, outcome.output, unit.title, unit.id)
+    knowledge.mirror(tx, pattern, f"{unit.phase.value} {rules.bank}", now)
+    knowledge.enqueue(tx, rules.bank, [pattern.lesson()], now)
+
+
+def window_closed(tx: Tx, lease: Lease, unit: Unit, summary: str, rules: Rules, now: Instant) -> None:
+    """A run's window is replaced: what it held is kept in short."""
+    units.require_lease(tx, lease)
+    if not rules.bank or not summary:
+        return
+    text = (
+        f"While working on “{one_line(unit.title, 160)}” ({unit.phase.value}):\n{without_verdicts(summary)}"
+    )
+    tags = tagged("kind:session_summary", f"phase:{unit.phase.value}")
+    knowledge.enqueue(tx, rules.bank, [Lesson(text, tags, {"unit": unit.id, "run": lease.run_id})], now)
+
+
+def unit_ended(tx: Tx, unit: Unit, paths: Sequence[str], rules: Rules, now: Instant) -> None:
+    """A unit is wound up: what it taught, and how the mistakes on its way were put right."""
+    if not rules.bank or unit.type == "slice":
+        return
+    said = _said(tx, unit)
+    if unit.succeeded:
+        gates = sorted({row["gate_name"] for row in records.gate_results(tx, unit.id) if row["passed"]})
+        goal = str((unit.plan or {}).get("goal", ""))
+        text = learned(unit.title, goal, said, paths, gates)
+        knowledge.enqueue(tx, rules.bank, [_lesson(unit, text, "learning")], now)
+        _put_right(tx, unit, said, rules, now)
+    elif unit.verdict == "abandoned":
+        text = abandoned(unit.title, unit.hold_detail or said)
+        knowledge.enqueue(tx, rules.bank, [_lesson(unit, text, "failure")], now)
+
+
+def _put_right(tx: Tx, unit: Unit, said: str, rules: Rules, now: Instant) -> None:
+    for pattern in knowledge.mistakes_of(tx, unit.id):
+        if said and not pattern.correct_path:
+            mended = msgspec.structs.replace(pattern, correct_path=one_line(said, 400))
+            knowledge.mirror(tx, mended, f"{unit.phase.value} {rules.bank}", now)
+            knowledge.enqueue(tx, rules.bank, [mended.lesson()], now)
+
+
+def _lesson(unit: Unit, text: str, kind: str) -> Lesson:
+    tags = tagged(f"kind:{kind}", f"type:{unit.type}", f"workflow:{unit.workflow}")
+    # Known by its unit, so that winding it up a second time says nothing twice.
+    return Lesson(text, tags, {"unit": unit.id}, f"{kind}-{unit.session_id}-{unit.id}")
+
+
+def _said(tx: Tx, unit: Unit) -> str:
+    claims = [row["summary"] for row in records.evidence(tx, unit.id) if row["kind"] == "claim"]
+    return without_verdicts(claims[-1]) if claims else ""

@@ -1,0 +1,161 @@
+"""What one piece of work taught is told to the next; a memory that is away changes nothing but a warning."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sf.domain.clock import Instant
+from sf.domain.knowledge import AntiPattern
+from sf.store import knowledge, units
+from sf.store.connection import transact
+from singularity_memory.engine import Engine
+from singularity_memory.model import Query
+from tests.support.stage import PASSING, Stage, say, scene, write
+
+WORKFLOW = """
+name = "short"
+phases = ["execute", "verify", "merge", "complete"]
+require_tdd = false
+require_review = false
+max_retries = 3
+max_reassess = 2
+"""
+WORDS = "Parsing of dates lives in dates.py; it takes ISO strings only. <turn_status>complete</turn_status>"
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    made = Stage(tmp_path / "project", tmp_path / "home" / ".sf")
+    made.workflow("short", WORKFLOW)
+    made.remember()
+    return made
+
+
+def spans(stage: Stage, operation: str) -> list[dict[str, Any]]:
+    """The attributes of the trace's spans of one kind."""
+    lines = [
+        line for file in sorted(stage.project.trace.glob("*.jsonl")) for line in file.read_text().splitlines()
+    ]
+    return [span["attrs"] for span in map(json.loads, lines) if span.get("operation") == operation]
+
+
+def work(stage: Stage, goal: str, *turns: dict[str, Any]) -> str:
+    """State and do one task."""
+    stage.script(scene("execute", *turns), *PASSING)
+    unit_id = stage.plan(goal, workflow="short", adhoc=True)
+    result = stage.auto()
+    assert result.ending == "done", result
+    return unit_id
+
+
+@pytest.mark.conforms("K-01", "K-02", "C-87")
+def test_the_second_run_is_told_what_the_first_one_learned(stage: Stage) -> None:
+    work(stage, "Parse dates", write("dates.py", "x = 1\n"), say(WORDS))
+    assert knowledge.waiting(stage.read).count == 0, "delivered by the end of the session"
+    work(stage, "Format dates for people", write("format.py", "y = 1\n"), say())
+    told = spans(stage, "recall")
+    assert told[0]["memories"] == [], "there was nothing to know at first"
+    assert "dates.py; it takes ISO strings only" in told[-1]["memories"][0]["text"]
+    assert told[-1]["bank"].startswith("project/") and told[-1]["degraded"] == ""
+
+
+@pytest.mark.conforms("K-03")
+def test_a_mistake_is_told_to_the_next_try_and_to_later_work(stage: Stage) -> None:
+    broken, mended = write("a.txt", "BROKEN\n"), write("a.txt", "whole\n")
+    stage.script(
+        scene("execute", broken, say(), visits=[1]),
+        scene("execute", mended, say("I wrote whole text. <turn_status>complete</turn_status>"), visits=[2]),
+        *PASSING,
+    )
+    stage.plan("Write the text", workflow="short", adhoc=True)
+    assert stage.auto().ending == "done"
+    first, second = [each for each in spans(stage, "recall") if each["phase"] == "execute"]
+    assert first["anti_patterns"] == []
+    assert "something is BROKEN" in second["anti_patterns"][0]
+    (mistake,) = knowledge.mirrored(stage.read)
+    assert mistake.correct_path == "I wrote whole text."
+    found = json.loads(stage.sf("memory", "recall", "BROKEN text", "--json").stdout)
+    warning = next(each for each in found if "is_negative:true" in each["tags"])
+    assert "Instead: I wrote whole text." in warning["content"]
+
+
+@pytest.mark.conforms("K-06", "C-51")
+def test_a_memory_that_is_away_changes_nothing_but_a_warning_and_the_queue(stage: Stage) -> None:
+    file = stage.home / "memory" / "memory.db"
+    file.mkdir(parents=True)
+    unit_id = work(stage, "Parse dates", write("dates.py", "x = 1\n"), say(WORDS))
+    assert units.get(stage.read, unit_id).succeeded
+    warnings = [event.data["detail"] for event in stage.named("Warning")]
+    assert len(warnings) == 1 and "memory" in warnings[0], "said once"
+    waits = knowledge.waiting(stage.read)
+    assert waits.count == 1 and waits.error
+    file.rmdir()
+    transact(stage.project.database, lambda tx: tx.run("UPDATE pending_retain SET next_retry_at = 0"))
+    assert stage.auto().ending == "done"
+    assert knowledge.waiting(stage.read).count == 0
+    assert "ISO strings only" in stage.sf("memory", "recall", "parse dates").stdout
+
+
+@pytest.mark.conforms("K-06")
+def test_the_mirror_of_mistakes_is_told_while_the_memory_is_away(stage: Stage) -> None:
+    (stage.home / "memory" / "memory.db").mkdir(parents=True)
+    mistake = AntiPattern("anti-1", "Dates were parsed by hand.", "dates", "Use dates.py.")
+    transact(stage.project.database, lambda tx: knowledge.mirror(tx, mistake, "x", Instant(1)))
+    work(stage, "Parse dates", write("dates.py", "x = 1\n"), say())
+    told = spans(stage, "recall")[0]
+    assert told["anti_patterns"] == ["Dates were parsed by hand. When: dates Instead: Use dates.py."]
+    assert told["degraded"]
+
+
+@pytest.mark.conforms("C-51")
+def test_lessons_that_nobody_took_for_a_week_are_archived(stage: Stage) -> None:
+    (stage.home / "memory" / "memory.db").mkdir(parents=True)
+    work(stage, "Parse dates", write("dates.py", "x = 1\n"), say(WORDS))
+    week = 7 * 24 * 3600 * 1000 + 1
+    age = f"UPDATE pending_retain SET created_at = created_at - {week}"
+    transact(stage.project.database, lambda tx: tx.run(age))
+    assert stage.auto().ending == "done"
+    assert knowledge.waiting(stage.read).count == 0
+    (line,) = (stage.project.dot / "archive" / "lost-learnings.jsonl").read_text().splitlines()
+    assert "ISO strings only" in json.loads(line)["lesson"]["content"]
+
+
+def test_what_an_agent_says_of_its_memories_counts_once_its_work_is_proven(stage: Stage) -> None:
+    work(stage, "Parse dates", write("dates.py", "x = 1\n"), say(WORDS))
+    (entry,) = json.loads(stage.sf("memory", "recall", "parse dates", "--json").stdout)
+    praise = f'It helped. <memory helped="{entry["id"]} unknown"/> <turn_status>complete</turn_status>'
+    work(stage, "Format dates", write("format.py", "y = 1\n"), say(praise))
+    with Engine.open(stage.home / "memory" / "memory.db", embedder="static") as engine:
+        (bank,) = [each for each in engine.banks() if each.bank.startswith("project/")]
+        hit = engine.recall(Query(bank.bank, "ISO strings dates.py", top_k=1)).entries[0]
+    assert hit.id == entry["id"] and hit.explanation.age_days < 1
+    assert "memory helped" not in stage.sf("memory", "recall", "format dates").stdout
+
+
+def test_a_memory_that_is_off_is_neither_asked_nor_told(stage: Stage) -> None:
+    stage.remember("off")
+    work(stage, "Parse dates", write("dates.py", "x = 1\n"), say(WORDS))
+    assert spans(stage, "recall") == []
+    assert knowledge.waiting(stage.read).count == 0
+    assert not (stage.home / "memory").exists()
+    ended = stage.sf("memory", "stats")
+    assert ended.returncode == 2 and "switched off" in ended.stderr
+
+
+def test_the_commands_keep_find_and_forget(stage: Stage) -> None:
+    kept = stage.sf("memory", "retain", "Dates are parsed in dates.py", "--tag", "area:dates").stdout.split()[
+        -1
+    ]
+    stage.sf("memory", "retain", "--everywhere", "Prefer pathlib over os.path in new code")
+    found = json.loads(stage.sf("memory", "recall", "where are dates parsed", "--json").stdout)
+    assert found[0]["id"] == kept and found[0]["tags"] == ["area:dates"]
+    stats = json.loads(stage.sf("memory", "stats", "--json").stdout)
+    assert sorted(each["bank"].split("/")[0] for each in stats["banks"]) == ["global", "project"]
+    refused = stage.sf("memory", "retain", "the key is AKIA" + "ABCDEFGHIJKLMNOP")
+    assert refused.returncode == 1 and "a secret" in refused.stderr
+    assert stage.sf("memory", "forget", kept).returncode == 0
+    assert stage.sf("memory", "forget", kept).returncode == 1
