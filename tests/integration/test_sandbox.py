@@ -207,6 +207,28 @@ async def test_sockets_of_the_host_are_out_of_reach(workspace: Path) -> None:
 
 
 @needs_bubblewrap
+async def test_sockets_that_come_and_go_do_not_keep_a_command_from_running(workspace: Path) -> None:
+    held, ended = choose("workspace", prefer="bubblewrap"), threading.Event()
+
+    def flicker() -> None:
+        while not ended.is_set():
+            with (
+                tempfile.TemporaryDirectory(dir="/var/tmp") as folder,
+                socket.socket(socket.AF_UNIX) as server,
+            ):
+                server.bind(f"{folder}/s")
+
+    restless = threading.Thread(target=flicker)
+    restless.start()
+    try:
+        for _ in range(40):
+            assert (await run(held, "echo ran", workspace)).output == "ran\n"
+    finally:
+        ended.set()
+        restless.join()
+
+
+@needs_bubblewrap
 async def test_hidden_state_inside_the_workspace_is_hidden(workspace: Path) -> None:
     state = workspace / ".sf"
     state.mkdir()

@@ -22,6 +22,7 @@ _ALWAYS = ("--disable-userns", "--die-with-parent", "--cap-drop", "ALL")
 _TMPFS = "--tmpfs"
 _READ = "--ro-bind-try"
 _WRITE = "--bind"
+_TRIES = 5
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,24 @@ class Bubblewrap:
 
     async def execute(self, profile: Profile, job: Job) -> process.Completed:
         """Run the job inside; raise SandboxUnavailable when bubblewrap never came to run it."""
+        for _ in range(_TRIES):
+            sockets = _listening_sockets()
+            done, ran = await self._once(profile, job, sockets)
+            if ran:
+                return done
+            # A socket of another program that went away meanwhile cannot be covered any more.
+            if all(socket.is_socket() for socket in sockets):
+                break
+        raise SandboxUnavailable(f"bubblewrap did not run the command: {done.output.strip()[-500:]}")
+
+    async def _once(
+        self, profile: Profile, job: Job, sockets: Sequence[Path]
+    ) -> tuple[process.Completed, bool]:
+        """One try, and whether the command was run."""
         reader, writer = os.pipe()
         os.set_blocking(reader, False)
-        argv = [self.binary, "--json-status-fd", str(writer), *self._arguments(profile, job), "--", *job.argv]
+        arguments = self._arguments(profile, job, sockets)
+        argv = [self.binary, "--json-status-fd", str(writer), *arguments, "--", *job.argv]
         env = {**job.env, "HOME": confinement.PRIVATE_HOME, "TMPDIR": confinement.PRIVATE_TMP}
         try:
             done = await process.run(
@@ -56,15 +72,12 @@ class Bubblewrap:
                 pass_fds=(writer,),
                 spare_leader=True,
             )
-            ran = done.timed_out or _has_exit_code(reader)
+            return done, done.timed_out or _has_exit_code(reader)
         finally:
             os.close(reader)
             os.close(writer)
-        if not ran:
-            raise SandboxUnavailable(f"bubblewrap did not run the command: {done.output.strip()[-500:]}")
-        return done
 
-    def _arguments(self, profile: Profile, job: Job) -> list[str]:
+    def _arguments(self, profile: Profile, job: Job, sockets: Sequence[Path]) -> list[str]:
         mounts = self._mounts(profile, job)
         arguments = [*_NAMESPACES, *_ALWAYS, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
         if not confinement.has_network(profile):
@@ -73,7 +86,7 @@ class Bubblewrap:
         for path in sorted(mounts, key=lambda each: len(each.parts)):
             how, source = mounts[path]
             arguments += [how, str(path)] if how == _TMPFS else [how, str(source), str(path)]
-        for socket in _listening_sockets():
+        for socket in sockets:
             if _visible(socket, mounts):
                 arguments += [_READ, "/dev/null", str(socket)]
         return [*arguments, "--dir", confinement.PRIVATE_HOME, "--chdir", str(job.cwd)]
