@@ -1,0 +1,76 @@
+"""The tracked files of a project, read within limits and never through a link that leads out of it."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import msgspec
+
+from sf.containment import read_inside
+from sf.errors import SfError
+
+_TEXT_LIMIT = 400_000
+_OWN = ".sf/"
+
+
+class Tree(msgspec.Struct, frozen=True):
+    """A project's folder and the names that git tracks in it, sf's own left out."""
+
+    root: Path
+    files: tuple[str, ...]
+    present: frozenset[str]
+
+    @classmethod
+    def of(cls, root: Path, names: Iterable[str]) -> Tree:
+        """The tree of these names, in order."""
+        files = tuple(sorted({name for name in names if not name.startswith(_OWN)}))
+        return cls(root, files, frozenset(files))
+
+    def text(self, name: str, limit: int = _TEXT_LIMIT) -> str:
+        """The start of a tracked file; empty when it is not there, not a regular file, or leads out."""
+        if name not in self.present:
+            return ""
+        try:
+            return read_inside(self.root, name, limit).decode("utf-8", "replace")
+        except (SfError, OSError):
+            return ""
+
+    def toml(self, name: str) -> dict[str, Any]:
+        """A tracked TOML file; empty when it cannot be read as one."""
+        try:
+            return tomllib.loads(self.text(name))
+        except (ValueError, RecursionError):
+            return {}
+
+    def json(self, name: str) -> dict[str, Any]:
+        """A tracked JSON file whose top is an object; empty when it cannot be read as one."""
+        try:
+            found = json.loads(self.text(name) or "{}")
+        except (ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def named(self, *names: str, most: int = 200) -> list[str]:
+        """The tracked files that have one of these last names, those nearest to the top first."""
+        wanted = frozenset(names)
+        found = [name for name in self.files if PurePosixPath(name).name in wanted]
+        return sorted(found, key=lambda name: (name.count("/"), name))[:most]
+
+
+def folder_of(name: str) -> str:
+    """The folder that holds a file; empty for the top."""
+    return name.rpartition("/")[0]
+
+
+def table(value: object) -> dict[str, Any]:
+    """The value when it is a table, else an empty one: what a repository says need not have the right shape."""
+    return value if isinstance(value, dict) else {}
+
+
+def texts(value: object) -> list[str]:
+    """The strings of a list, whatever else it holds; none when it is no list."""
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

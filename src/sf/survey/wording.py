@@ -1,0 +1,33 @@
+"""Text of the repository as findings may carry it: no control characters, of bounded length."""
+
+from __future__ import annotations
+
+from sf.domain.excerpt import one_line, printable
+
+
+def plain(text: str, limit: int = 120) -> str:
+    """Words on one line: what cannot be printed becomes a space, what is too long is cut."""
+    return one_line(printable(text[: limit * 8]), limit)
+
+
+def shown(path: str, limit: int = 200) -> str:
+    """A path on one line: what cannot be printed is escaped, what is too long is cut in front."""
+    text = "".join(
+        character if character.isprintable() else character.encode("unicode_escape", "surrogatepass").decode()
+        for character in path[-limit * 2 :]
+    )
+    return text if len(text) <= limit else "…" + text[1 - limit :]
+
+
+def listed(items: list[str], most: int) -> str:
+    """The first of the items with how many are not named: `a, b and 3 more`."""
+    named, rest = items[:most], len(items) - most
+    return ", ".join(named) + (f" and {rest} more" if rest > 0 else "")
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: `1 file`, `12,000 files`."""
+    if number == 1:
+        return f"1 {noun}"
+    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + ("es" if noun.endswith(("s", "ch")) else "s")
+    return f"{number:,} {plural}"
