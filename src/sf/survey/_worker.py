@@ -1,6 +1,6 @@
 """Run as a program: one file's name a line on stdin, its facts a line on stdout, in the same order.
 
-A parser is C code on text of a stranger's. Here it may run out of memory or time, or crash, at the cost of one
+A parser is C code on a stranger's text. Here it may run out of memory or time, or crash, at the cost of one
 file: the limits end this process, and the crew starts another.
 """
 
@@ -14,7 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from sf.survey.facts import Asked, look_into
+from sf.survey.facts import Asked
+from sf.survey.looking import look_into
 
 _MEMORY = 2 << 30
 _SECONDS_PER_FILE = 5.0

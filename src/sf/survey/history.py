@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
 
 from sf.domain.past import PastCommit
+from sf.survey.structure import areas_of
 from sf.survey.wording import plain, shown
 
 MAX_COMMITS = 5_000
@@ -21,7 +22,7 @@ _HUGE = 40
 _PAIRS = 400_000
 _SUPPORT, _CONFIDENCE = 3, 0.5
 _MOST = 15
-_DEPTH = 3
+_TOUCHED = 2_000
 
 
 class Area(msgspec.Struct, frozen=True):
@@ -99,46 +100,31 @@ def _date(at: int) -> str:
 def _areas(
     commits: Sequence[PastCommit], weights: Sequence[float], present: Collection[str]
 ) -> tuple[Area, ...]:
-    """The most active folders; one that has its changes from a single folder below gives way to that."""
-    folders = {folder for path in present for folder in _folders(path)}
-    count: Counter[str] = Counter()
-    weight: Counter[str] = Counter()
+    area, count, weight = areas_of(present), Counter[str](), defaultdict[str, float](float)
+    there = {area(path) for path in present}
     for commit, worth in zip(commits, weights, strict=True):
-        for folder in {folder for path in commit.paths[:1000] for folder in _folders(path)} & folders:
+        for folder in {area(path) for path in commit.paths[:_TOUCHED]} & there - {""}:
             count[folder] += 1
-            weight[folder] += worth  # type: ignore[assignment]
-    kept = [
-        folder
-        for folder in weight
-        if not any(
-            weight[below] >= 0.8 * weight[folder]
-            for below in weight
-            if below.startswith(folder + "/") and below.count("/") == folder.count("/") + 1
-        )
-    ]
-    return _ranked(kept, count, weight)
+            weight[folder] += worth
+    return _ranked([*weight], count, weight)
 
 
-def _hot(commits: Sequence[PastCommit], weights: Sequence[float], present: Collection[str]) -> tuple[Area, ...]:
-    count: Counter[str] = Counter()
-    weight: Counter[str] = Counter()
+def _hot(
+    commits: Sequence[PastCommit], weights: Sequence[float], present: Collection[str]
+) -> tuple[Area, ...]:
+    count, weight = Counter[str](), defaultdict[str, float](float)
     for commit, worth in zip(commits, weights, strict=True):
         if len(commit.paths) <= _HUGE:
             for path in commit.paths:
                 if path in present:
                     count[path] += 1
-                    weight[path] += worth  # type: ignore[assignment]
+                    weight[path] += worth
     return _ranked([path for path in weight if count[path] > 1], count, weight)
 
 
-def _ranked(paths: list[str], count: Counter[str], weight: Counter[str]) -> tuple[Area, ...]:
+def _ranked(paths: list[str], count: Mapping[str, int], weight: Mapping[str, float]) -> tuple[Area, ...]:
     first = sorted(paths, key=lambda path: (-weight[path], path))[:_MOST]
     return tuple(Area(shown(path), count[path], round(weight[path], 2)) for path in first)
-
-
-def _folders(path: str) -> list[str]:
-    parts = path.split("/")[:-1]
-    return ["/".join(parts[:depth]) for depth in range(1, min(len(parts), _DEPTH) + 1)]
 
 
 def pairs_of(commits: Sequence[PastCommit], present: Collection[str]) -> tuple[Pair, ...]:

@@ -11,7 +11,9 @@ from typing import Literal
 import msgspec
 
 Role = Literal["code", "markup", "data"]
-LeftOut = Literal["vendored", "generated", "minified", "binary", "large", "link", "unreadable", "crashed", "late"]
+LeftOut = Literal[
+    "vendored", "generated", "minified", "binary", "large", "link", "unreadable", "crashed", "late"
+]
 """Why a file does not count: `crashed` ended its parser, `late` came after the deadline."""
 
 HEADERS = ("C", "C++")
@@ -99,7 +101,9 @@ def of_name(path: str, headers: str = "C") -> str:
     name = PurePosixPath(path)
     if name.suffix == ".h":
         return headers
-    found = _BY_NAME.get(name.name) or _BY_EXTENSION.get(name.suffix) or _BY_EXTENSION.get(name.suffix.lower())
+    found = (
+        _BY_NAME.get(name.name) or _BY_EXTENSION.get(name.suffix) or _BY_EXTENSION.get(name.suffix.lower())
+    )
     return found or ("Dockerfile" if name.name.startswith("Dockerfile.") else "")
 
 
