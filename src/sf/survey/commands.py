@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -44,12 +43,11 @@ class Command(msgspec.Struct, frozen=True):
 
 def commands_of(tree: Tree) -> tuple[Command, ...]:
     """Every command that the files at the top name or imply, the ones to prefer first."""
-    found = itertools.chain(
-        _make(tree), _npm(tree), _others(tree), _python_tests(tree), _python_checks(tree), _guesses(tree)
-    )
-    return tuple({(command.purpose, command.command): command for command in reversed([*found])}.values())[
-        ::-1
-    ]
+    found: dict[tuple[Purpose, str], Command] = {}
+    for read in (_make, _npm, _others, _python_tests, _python_checks, _guesses):
+        for command in read(tree):
+            found.setdefault((command.purpose, command.command), command)
+    return tuple(found.values())
 
 
 def make_targets(tree: Tree, name: str) -> list[str]:
@@ -127,33 +125,37 @@ def _says_pytest(tree: Tree) -> str:
     return next((name for name in tree.files if PurePosixPath(name).name == "conftest.py"), "")
 
 
+_PYTHON_TOOLS: tuple[tuple[str, tuple[str, ...], Purpose, str], ...] = (
+    ("ruff", ("ruff.toml", ".ruff.toml"), "lint", "ruff check ."),
+    ("flake8", (".flake8",), "lint", "flake8"),
+    ("mypy", ("mypy.ini", ".mypy.ini"), "types", "mypy"),
+    ("pyright", ("pyrightconfig.json",), "types", "pyright"),
+)
+
+
 def _python_checks(tree: Tree) -> Iterator[Command]:
     tools = table(tree.toml("pyproject.toml").get("tool"))
-    for tool, files, purpose, command in (
-        ("ruff", ("ruff.toml", ".ruff.toml"), "lint", "ruff check ."),
-        ("flake8", (".flake8",), "lint", "flake8"),
-        ("mypy", ("mypy.ini", ".mypy.ini"), "types", "mypy"),
-        ("pyright", ("pyrightconfig.json",), "types", "pyright"),
-    ):
-        found = (
-            "pyproject.toml" if tool in tools else next((name for name in files if name in tree.present), "")
-        )
-        if found:
-            yield Command("lint" if purpose == "lint" else "types", command, found, "sure")
+    for tool, files, purpose, command in _PYTHON_TOOLS:
+        found = [name for name in files if name in tree.present]
+        if tool in tools or found:
+            yield Command(purpose, command, "pyproject.toml" if tool in tools else found[0], "sure")
+
+
+_HINTS = (
+    ("tox.ini", r"", "tox"),
+    ("noxfile.py", r"", "nox"),
+    ("justfile", r"^test\b", "just test"),
+    ("CMakeLists.txt", r"\benable_testing\b", "ctest --test-dir build"),
+)
 
 
 def _guesses(tree: Tree) -> Iterator[Command]:
-    """What may well test the project but may need a network, or more than one interpreter."""
-    for name, command in (("tox.ini", "tox"), ("noxfile.py", "nox"), ("justfile", "just test")):
-        if name in tree.present and (
-            name != "justfile" or re.search(r"^test\b", tree.text(name), re.MULTILINE)
-        ):
+    """What may well test the project but may need a network, a build, or more than one interpreter."""
+    for name, pattern, command in _HINTS:
+        if name in tree.present and re.search(pattern, tree.text(name), re.MULTILINE):
             yield Command("test", command, name, "guess")
     if any("/" not in name and name.endswith(".sln") for name in tree.files):
         yield Command("test", "dotnet test", "*.sln", "guess")
-    for name in ("CMakeLists.txt",):
-        if re.search(r"\benable_testing\b", tree.text(name)):
-            yield Command("test", "ctest --test-dir build", name, "guess")
     for workflow in [name for name in tree.files if name.startswith(".github/workflows/")][:10]:
         for line in re.findall(r"^\s*-?\s*run:\s*(\S[^\n]{0,100})$", tree.text(workflow), re.MULTILINE):
             if re.search(r"\b(pytest|unittest|tox|nox|npm test|go test|cargo test|rspec|phpunit)\b", line):

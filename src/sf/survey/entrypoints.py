@@ -106,9 +106,10 @@ def _mains(facts: Mapping[str, Facts]) -> Iterator[EntryPoint]:
 
 
 def _processes(tree: Tree) -> Iterator[EntryPoint]:
-    for name in (
+    images = [
         name for name in tree.files if name.rpartition("/")[2].startswith(("Dockerfile", "Containerfile"))
-    ):
+    ]
+    for name in images[:_MOST_FILES]:
         for word, line in re.findall(r"^(CMD|ENTRYPOINT)\s+(\S.{0,200})$", tree.text(name), re.MULTILINE)[:4]:
             yield _entry("container", word, line, name)
     for name in tree.named("Procfile", most=_MOST_FILES):

@@ -1,25 +1,44 @@
-"""What one file tells: its language, its length, its outline, or why it was left out."""
+"""What one file tells: its language, its length, what it defines and imports, or why it was left out."""
 
 from __future__ import annotations
 
-import stat
-from pathlib import Path
+from typing import Literal
 
 import msgspec
 
-from sf.containment import read_inside
-from sf.errors import SfError
-from sf.survey import languages
-from sf.survey.grammars import TABLES
 from sf.survey.languages import LeftOut
-from sf.survey.syntax import Outline, outline
 
-MAX_BYTES = 1 << 20
-"""A file that is larger is not read."""
+Kind = Literal["function", "class", "type"]
+
+
+class Definition(msgspec.Struct, frozen=True, array_like=True):
+    """A public name and the line that defines it."""
+
+    name: str
+    kind: Kind
+    line: int
+
+
+class Import(msgspec.Struct, frozen=True, array_like=True):
+    """What a file takes in, as it is written; `member` is the name taken out of it, where there is one."""
+
+    module: str
+    member: str = ""
+
+
+class Outline(msgspec.Struct, frozen=True, array_like=True):
+    """A source file as its syntax tree shows it."""
+
+    definitions: tuple[Definition, ...] = ()
+    imports: tuple[Import, ...] = ()
+    namespace: str = ""
+    main: bool = False
+    broken: bool = False
+    """The tree has errors: the file is not whole, or uses what the grammar does not know."""
 
 
 class Asked(msgspec.Struct, frozen=True, array_like=True):
-    """A file to look into. Its name is bytes: it need not be UTF-8. An empty language is told by a shebang."""
+    """A file to look into. Its name is bytes, which need not be UTF-8; with no language, a shebang may tell."""
 
     name: bytes
     language: str
@@ -32,22 +51,3 @@ class Facts(msgspec.Struct, frozen=True, array_like=True):
     lines: int = 0
     left_out: LeftOut | None = None
     outline: Outline = Outline()
-
-
-def look_into(root: Path, name: str, language: str) -> Facts:
-    """Read one file below `root` and say what is in it; never raises for what the file is."""
-    try:
-        status = (root / name).lstat()
-        if stat.S_ISLNK(status.st_mode):
-            return Facts(language, left_out="link")
-        if status.st_size > MAX_BYTES:
-            return Facts(language, left_out="large")
-        content = read_inside(root, name, MAX_BYTES)
-    except (SfError, OSError, ValueError):
-        return Facts(language, left_out="unreadable")
-    language = language or languages.of_shebang(content)
-    reason = languages.unwanted_content(language, content)
-    if reason or not language:
-        return Facts(language, left_out=reason)
-    lines = languages.lines_in(content)
-    return Facts(language, lines, None, outline(language, content) if language in TABLES else Outline())

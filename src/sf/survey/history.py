@@ -145,7 +145,7 @@ def pairs_of(commits: Sequence[PastCommit], present: Collection[str]) -> tuple[P
             found.append((support * confidence, first, second, support, confidence))
     found.sort(key=lambda item: (-item[0], item[1], item[2]))
     seen: Counter[str] = Counter()
-    kept = []
+    kept: list[Pair] = []
     for _, first, second, support, confidence in found:
         if seen[first] < 3 and seen[second] < 3 and len(kept) < _MOST * 2:
             seen.update((first, second))

@@ -1,4 +1,4 @@
-"""Which language a file is in, and which files say nothing about the project: vendored, generated, minified."""
+"""Which language a file is in, and which files say nothing about the project: vendored, generated, …"""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ _BY_NAME = {name: language.name for language in LANGUAGES for name in language.n
 _BY_SHEBANG = {name: language.name for language in LANGUAGES for name in language.shebangs}
 
 _VENDORED = frozenset(
-    ("node_modules", "bower_components", "vendor", "vendored", "_vendor", "third_party", "third-party")
-    + ("thirdparty", "3rdparty", "site-packages", "dist-packages", ".venv", "venv", "Godeps", "Pods", ".yarn")
+    "node_modules bower_components vendor vendored _vendor third_party third-party thirdparty 3rdparty"
+    " site-packages dist-packages .venv venv Godeps Pods .yarn".split()
 )
 _GENERATED = re.compile(
     r"(\.min\.(js|css|mjs)|\.map|\.pb\.(go|cc|h)|_pb2(_grpc)?\.pyi?|\.g\.dart|\.designer\.cs|\.snap"
@@ -101,10 +101,14 @@ def of_name(path: str, headers: str = "C") -> str:
     name = PurePosixPath(path)
     if name.suffix == ".h":
         return headers
-    found = (
-        _BY_NAME.get(name.name) or _BY_EXTENSION.get(name.suffix) or _BY_EXTENSION.get(name.suffix.lower())
-    )
-    return found or ("Dockerfile" if name.name.startswith("Dockerfile.") else "")
+    for table, key in (
+        (_BY_NAME, name.name),
+        (_BY_EXTENSION, name.suffix),
+        (_BY_EXTENSION, name.suffix.lower()),
+    ):
+        if key in table:
+            return table[key]
+    return "Dockerfile" if name.name.startswith("Dockerfile.") else ""
 
 
 def of_shebang(head: bytes) -> str:

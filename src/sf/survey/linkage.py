@@ -9,9 +9,8 @@ from posixpath import normpath
 
 import msgspec
 
-from sf.survey.facts import Facts
+from sf.survey.facts import Definition, Facts, Import
 from sf.survey.structure import areas_of, is_test
-from sf.survey.syntax import Definition, Import
 from sf.survey.tree import Tree, folder_of, table
 from sf.survey.wording import shown
 
@@ -273,4 +272,4 @@ _FOLLOWED: dict[str, Callable[[Index, str, Import], str | None]] = {
     "Ruby": _follow_ruby,
     "Shell": _follow_include,
 }
-"""For each language: the file or folder that an import means; None for another project's, empty for unknown."""
+"""For each language: what an import means here; None for another project's, empty for what is not found."""

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
+from sf.survey import languages
 from sf.survey.facts import Facts
 from sf.survey.languages import ROLES
-from sf.survey.tree import Tree, folder_of
+from sf.survey.tree import Tree, folder_of, table
 from sf.survey.wording import plain, shown
 
 _MOST = 30
@@ -88,25 +89,8 @@ def is_test(name: str) -> bool:
     """Whether a file is a test by its name, or a source file in a folder for tests."""
     if _TEST_FILE.search(name):
         return True
-    return any(_TEST_FOLDER.match(part) for part in name.split("/")[:-1]) and name.endswith(
-        (
-            ".py",
-            ".js",
-            ".ts",
-            ".tsx",
-            ".jsx",
-            ".go",
-            ".rs",
-            ".java",
-            ".rb",
-            ".php",
-            ".cs",
-            ".c",
-            ".cc",
-            ".cpp",
-            ".sh",
-        )
-    )
+    inside = any(_TEST_FOLDER.match(part) for part in name.split("/")[:-1])
+    return inside and ROLES.get(languages.of_name(name)) == "code"
 
 
 def _test_home(name: str) -> str:
@@ -145,35 +129,35 @@ def _packages(tree: Tree) -> tuple[Package, ...]:
     found: dict[tuple[str, str], Package] = {}
     for manifest in tree.named(*_MANIFESTS, most=_MOST * 2):
         folder, kind = folder_of(manifest), _MANIFESTS[manifest.rpartition("/")[2]]
-        found.setdefault(
-            (folder, kind), Package(shown(folder) or ".", _name_in(tree, manifest, folder), kind)
-        )
+        package = Package(shown(folder) or ".", _name_in(tree, manifest) or _last(folder), kind)
+        found.setdefault((folder, kind), package)
     for init in tree.named("__init__.py", most=10_000):
         folder = folder_of(init)
         above = folder_of(folder)
         if folder and f"{above}/__init__.py".lstrip("/") not in tree.present and not is_test(init):
-            package = Package(shown(folder), plain(folder.rpartition("/")[2], 80), "Python package")
+            package = Package(shown(folder), _last(folder), "Python package")
             found.setdefault((folder, "Python package"), package)
     return tuple(found.values())[:_MOST]
 
 
-def _name_in(tree: Tree, manifest: str, folder: str) -> str:
-    if manifest.endswith("pyproject.toml"):
-        name = tree.toml(manifest).get("project", {})
-        found = name.get("name") if isinstance(name, dict) else ""
-    elif manifest.endswith("Cargo.toml"):
-        name = tree.toml(manifest).get("package", {})
-        found = name.get("name") if isinstance(name, dict) else ""
-    elif manifest.endswith(("package.json", "composer.json")):
-        found = tree.json(manifest).get("name")
-    elif manifest.endswith("go.mod"):
-        match = re.search(r"^module\s+(\S+)", tree.text(manifest), re.MULTILINE)
-        found = match[1] if match else ""
-    else:
-        found = ""
-    return plain(
-        found if isinstance(found, str) and found else folder.rpartition("/")[2] or "the project", 80
-    )
+def _last(folder: str) -> str:
+    return plain(folder.rpartition("/")[2], 80) or "the project"
+
+
+def _name_in(tree: Tree, manifest: str) -> str:
+    """The name that a manifest gives its package; empty when it gives none."""
+    found: object = ""
+    match manifest.rpartition("/")[2]:
+        case "pyproject.toml":
+            found = table(tree.toml(manifest).get("project")).get("name")
+        case "Cargo.toml":
+            found = table(tree.toml(manifest).get("package")).get("name")
+        case "package.json" | "composer.json":
+            found = tree.json(manifest).get("name")
+        case "go.mod":
+            match = re.search(r"^module\s+(\S+)", tree.text(manifest), re.MULTILINE)
+            found = match[1] if match else ""
+    return plain(found, 80) if isinstance(found, str) else ""
 
 
 def areas_of(names: Iterable[str]) -> Callable[[str], str]:

@@ -5,46 +5,19 @@ from __future__ import annotations
 import functools
 import importlib
 import re
-from typing import Literal, cast
 
 import msgspec
 from tree_sitter import Language, Node, Parser, Query, QueryCursor
 
+from sf.survey.facts import Definition, Import, Kind, Outline
 from sf.survey.grammars import grammar_of
 from sf.survey.wording import plain
 
-Kind = Literal["function", "class", "type"]
 _KINDS: tuple[Kind, ...] = ("function", "class", "type")
 _MOST = 400
 """Definitions, and imports, that are kept of one file."""
 _MATCHES = 20_000
 _NAME = 120
-
-
-class Definition(msgspec.Struct, frozen=True, array_like=True):
-    """A public name and the line that defines it."""
-
-    name: str
-    kind: Kind
-    line: int
-
-
-class Import(msgspec.Struct, frozen=True, array_like=True):
-    """What a file takes in, as it is written; `member` is the name taken out of it, where there is one."""
-
-    module: str
-    member: str = ""
-
-
-class Outline(msgspec.Struct, frozen=True, array_like=True):
-    """A source file as its syntax tree shows it."""
-
-    definitions: tuple[Definition, ...] = ()
-    imports: tuple[Import, ...] = ()
-    namespace: str = ""
-    main: bool = False
-    broken: bool = False
-    """The tree has errors: the file is not whole, or uses what the grammar does not know."""
 
 
 class _Reader(msgspec.Struct, frozen=True):
@@ -98,4 +71,4 @@ def _keep(
 
 
 def _text(node: Node) -> str:
-    return plain(cast(bytes, node.text or b"").decode("utf-8", "replace"), _NAME).strip("\"'<>")
+    return plain((node.text or b"").decode("utf-8", "replace"), _NAME).strip("\"'<>")

@@ -67,7 +67,7 @@ def folder_of(name: str) -> str:
 
 
 def table(value: object) -> dict[str, Any]:
-    """The value when it is a table, else an empty one: what a repository says need not have the right shape."""
+    """The value when it is a table, else an empty one: a repository's files may have any shape."""
     return value if isinstance(value, dict) else {}
 
 

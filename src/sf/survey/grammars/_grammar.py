@@ -8,8 +8,8 @@ import msgspec
 class Grammar(msgspec.Struct, frozen=True):
     """A grammar's package and one query over its trees.
 
-    Captures: `@function`, `@class` and `@type` are definitions (`@local.…` the same, counted only in a file that
-    exports nothing); `@import` with an optional `@member`; `@namespace`; `@main` marks an entry point.
+    Captures: `@function`, `@class` and `@type` are definitions (`@local.…` the same, but only in a file
+    that exports nothing); `@import` with an optional `@member`; `@namespace`; `@main` marks an entry point.
     """
 
     package: str

@@ -14,7 +14,7 @@ GRAMMAR = Grammar(
 (program (method name: (_) @function))
 ((call !receiver method: (identifier) @_how arguments: (argument_list . (string (string_content) @import) .))
   (#eq? @_how "require"))
-((call !receiver method: (identifier) @member arguments: (argument_list . (string (string_content) @import) .))
-  (#eq? @member "require_relative"))
+((call !receiver method: (identifier) @member
+  arguments: (argument_list . (string (string_content) @import) .)) (#eq? @member "require_relative"))
 """,
 )
