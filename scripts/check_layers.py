@@ -25,6 +25,7 @@ LAYERS: dict[str, int] = {
     "tools": 2,
     "routing": 2,
     "memory": 2,
+    "survey": 2,
     "harness": 3,
     "review": 4,
     "scheduler": 5,

@@ -73,6 +73,11 @@ class Project(msgspec.Struct, frozen=True):
         return self.dot / "plan.md"
 
     @property
+    def survey(self) -> Path:
+        """`.sf/survey.json`: what the last deep scan found."""
+        return self.dot / "survey.json"
+
+    @property
     def key(self) -> str:
         """A name for this project under the user's sf home; it stays when the folder is moved."""
         known = _read_identity(self)

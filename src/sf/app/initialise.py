@@ -8,12 +8,14 @@ from pathlib import Path
 import msgspec
 
 from sf.app import templates
-from sf.app.detect import Stack, detect
 from sf.app.stores import place_of
 from sf.app.trust import require_own_folder
 from sf.paths import Project, identify, sf_home
 from sf.store.connection import transact
 from sf.store.place import Place
+from sf.survey.findings import Findings
+from sf.survey.stack import Stack, stack_of
+from sf.survey.tree import Tree
 from sf.workspaces.git import Git
 from sf.workspaces.repository import UserRepository
 
@@ -60,13 +62,17 @@ class Initialised(msgspec.Struct, frozen=True):
     written: tuple[str, ...]
     unwired: str = ""
     """Commands recognised since the configuration was written, which no gate runs."""
+    survey: Findings | None = None
+    """What the deep scan found, where it was made."""
+    trouble: str = ""
+    """Why there was no deep scan although one was wanted."""
 
 
 def initialise(root: Path) -> Initialised:
     """Set a repository up. Files that exist are left as they are."""
     project = Project(root=root.resolve(), home=sf_home())
     files = asyncio.run(_tracked(project))
-    stack = detect(root, files)
+    stack = stack_of(Tree.of(project.root, files))
     wanted = _files(stack)
     require_own_folder(project.dot, files)
     unwired = ""

@@ -1,6 +1,7 @@
 """The commands that test and lint a project, where each was found and how sure that is.
 
-`sf init` makes gates of the first of each kind, so the order here is the order of preference.
+`sf init` makes gates of the first of each kind that is more than a guess: the order is one of preference. What needs
+packages from a network, or from a folder that git does not track, is a guess, since gates have neither.
 """
 
 from __future__ import annotations
@@ -83,18 +84,18 @@ def _others(tree: Tree) -> Iterator[Command]:
             yield Command(purpose, command, manifest, surety)
     if "phpunit.xml" in tree.present or "phpunit.xml.dist" in tree.present:
         found = "phpunit.xml" if "phpunit.xml" in tree.present else "phpunit.xml.dist"
-        yield Command("test", "vendor/bin/phpunit", found, "likely")
+        yield Command("test", "vendor/bin/phpunit", found, "guess")
 
 
 _IMPLIED: tuple[tuple[str, Purpose, str, Surety], ...] = (
     ("Cargo.toml", "test", "cargo test --offline", "sure"),
     ("go.mod", "test", "go test ./...", "sure"),
-    ("pom.xml", "test", "mvn --offline --quiet test", "likely"),
-    ("gradlew", "test", "./gradlew --offline test", "likely"),
-    (".rspec", "test", "bundle exec rspec", "likely"),
-    (".golangci.yml", "lint", "golangci-lint run", "likely"),
-    ("clippy.toml", "lint", "cargo clippy --offline -- -D warnings", "likely"),
-    (".rubocop.yml", "lint", "bundle exec rubocop", "likely"),
+    ("pom.xml", "test", "mvn --offline --quiet test", "guess"),
+    ("gradlew", "test", "./gradlew --offline test", "guess"),
+    (".rspec", "test", "bundle exec rspec", "guess"),
+    (".golangci.yml", "lint", "golangci-lint run", "guess"),
+    ("clippy.toml", "lint", "cargo clippy --offline -- -D warnings", "guess"),
+    (".rubocop.yml", "lint", "bundle exec rubocop", "guess"),
 )
 
 

@@ -92,7 +92,11 @@ async def examine(
 
 async def _work(root: Path, job: _Job) -> None:
     while job.waiting and not job.trouble and time.monotonic() < job.deadline:
-        process = await _start(root)
+        try:
+            process = await _start(root)
+        except OSError as error:
+            job.trouble = f"no process could be started to parse with: {error.strerror}"
+            return
         try:
             await _converse(process, job)
         finally:

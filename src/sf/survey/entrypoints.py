@@ -98,11 +98,8 @@ def _mains(facts: Mapping[str, Facts]) -> Iterator[EntryPoint]:
         found = facts[name]
         if not found.outline.main or is_test(name) or name.endswith(("__main__.py", "src/main.rs")):
             continue
-        if found.language == "Go":
-            folder = folder_of(name)
-            yield _entry("main", f"go run ./{folder}", name, name)
-        else:
-            yield _entry("main", f"{found.language} main", name, name)
+        called = {"Go": f"go run ./{folder_of(name)}", "Python": f"python {name}"}
+        yield _entry("main", called.get(found.language, f"{found.language} main"), name, name)
 
 
 def _processes(tree: Tree) -> Iterator[EntryPoint]:

@@ -38,7 +38,7 @@ class Outline(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Asked(msgspec.Struct, frozen=True, array_like=True):
-    """A file to look into. Its name is bytes, which need not be UTF-8; with no language, a shebang may tell."""
+    """A file to look into. Its name is bytes, which need not be UTF-8; a shebang tells what no name did."""
 
     name: bytes
     language: str

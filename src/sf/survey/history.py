@@ -69,12 +69,15 @@ class Past(msgspec.Struct, frozen=True):
     """How subjects are written, where most keep to one form."""
 
 
-def past_of(commits: Sequence[PastCommit], present: Collection[str], *, complete: bool) -> Past:
-    """What commits, newest first, tell about the files that are there now."""
+def past_of(
+    commits: Sequence[PastCommit], present: Collection[str], *, complete: bool = True, now: int | None = None
+) -> Past:
+    """What commits, newest first, tell about the files that are there now. What lies after `now` is of today."""
     if not commits:
         return Past()
     newest = max(commit.at for commit in commits)
-    weights = [0.5 ** ((newest - commit.at) / _HALF_LIFE) for commit in commits]
+    newest = newest if now is None else min(newest, now)
+    weights = [0.5 ** (max(0, newest - commit.at) / _HALF_LIFE) for commit in commits]
     return Past(
         commits=len(commits),
         complete=complete,

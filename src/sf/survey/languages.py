@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-Role = Literal["code", "markup", "data"]
+Role = Literal["code", "build", "markup", "data"]
 LeftOut = Literal[
     "vendored", "generated", "minified", "binary", "large", "link", "unreadable", "crashed", "late"
 ]
@@ -61,9 +61,9 @@ LANGUAGES = (
     Language("Svelte", "code", (".svelte",)),
     Language("Terraform", "code", (".tf",)),
     Language("Protocol Buffers", "code", (".proto",)),
-    Language("Make", "code", (".mk",), ("Makefile", "makefile", "GNUmakefile"), ("make",)),
-    Language("Dockerfile", "code", (".dockerfile",), ("Dockerfile", "Containerfile")),
-    Language("CMake", "code", (".cmake",), ("CMakeLists.txt",)),
+    Language("Make", "build", (".mk",), ("Makefile", "makefile", "GNUmakefile"), ("make",)),
+    Language("Dockerfile", "build", (".dockerfile",), ("Dockerfile", "Containerfile")),
+    Language("CMake", "build", (".cmake",), ("CMakeLists.txt",)),
     Language("HTML", "markup", (".html", ".htm")),
     Language("CSS", "markup", (".css", ".scss", ".sass", ".less")),
     Language("Markdown", "markup", (".md", ".markdown")),
@@ -79,8 +79,20 @@ _BY_NAME = {name: language.name for language in LANGUAGES for name in language.n
 _BY_SHEBANG = {name: language.name for language in LANGUAGES for name in language.shebangs}
 
 _VENDORED = frozenset(
-    "node_modules bower_components vendor vendored _vendor third_party third-party thirdparty 3rdparty"
-    " site-packages dist-packages .venv venv Godeps Pods .yarn".split()
+    {
+        *("node_modules", "bower_components", "vendor", "vendored", "_vendor", "third_party", "third-party"),
+        *(
+            "thirdparty",
+            "3rdparty",
+            "site-packages",
+            "dist-packages",
+            ".venv",
+            "venv",
+            "Godeps",
+            "Pods",
+            ".yarn",
+        ),
+    }
 )
 _GENERATED = re.compile(
     r"(\.min\.(js|css|mjs)|\.map|\.pb\.(go|cc|h)|_pb2(_grpc)?\.pyi?|\.g\.dart|\.designer\.cs|\.snap"
@@ -164,14 +176,14 @@ class Share(msgspec.Struct, frozen=True):
 
 
 def shares(measured: Iterable[tuple[str, int]]) -> tuple[Share, ...]:
-    """The shares of (language, lines) of files: code before markup before data, the largest first."""
+    """The shares of (language, lines) of files: code before anything else, the largest first."""
     files: Counter[str] = Counter()
     lines: Counter[str] = Counter()
     for language, count in measured:
         files[language] += 1
         lines[language] += count
     code = sum(count for language, count in lines.items() if ROLES[language] == "code")
-    order = ("code", "markup", "data")
+    order = ("code", "build", "markup", "data")
     found = [
         Share(
             language=language,

@@ -28,7 +28,7 @@ _MANIFESTS = {
     "composer.json": "PHP",
     "Gemfile": "Ruby",
 }
-_TEST_FOLDER = re.compile(r"(tests?|specs?|__tests__|testing|e2e|integration[-_]?tests?)$", re.IGNORECASE)
+_TEST_FOLDER = re.compile(r"(tests?|specs?|__tests__|e2e|integration[-_]?tests?)$", re.IGNORECASE)
 _TEST_FILE = re.compile(
     r"(^|/)(test_[^/]*\.py|[^/]*_test\.(py|go|rb|c|cc|cpp|rs)|[^/]*\.(test|spec)\.[cm]?[jt]sx?|[^/]*_spec\.rb"
     r"|[^/]*(Test|Tests|IT)\.(java|kt|cs|php)|test-[^/]*\.sh|[^/]*\.bats)$"
@@ -129,6 +129,8 @@ def _packages(tree: Tree) -> tuple[Package, ...]:
     found: dict[tuple[str, str], Package] = {}
     for manifest in tree.named(*_MANIFESTS, most=_MOST * 2):
         folder, kind = folder_of(manifest), _MANIFESTS[manifest.rpartition("/")[2]]
+        if manifest.endswith("setup.py") and f"{folder}/__init__.py" in tree.present:
+            continue
         package = Package(shown(folder) or ".", _name_in(tree, manifest) or _last(folder), kind)
         found.setdefault((folder, kind), package)
     for init in tree.named("__init__.py", most=10_000):

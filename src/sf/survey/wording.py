@@ -25,6 +25,14 @@ def listed(items: list[str], most: int) -> str:
     return ", ".join(named) + (f" and {rest} more" if rest > 0 else "")
 
 
+def fitting(items: list[str], room: int) -> str:
+    """As many of the items as fit into a line, at least one, with how many are not named."""
+    number = len(items)
+    while number > 1 and len(listed(items, number)) > room:
+        number -= 1
+    return listed(items, number)
+
+
 def counted(number: int, noun: str) -> str:
     """A number with its noun: `1 file`, `12,000 files`."""
     if number == 1:

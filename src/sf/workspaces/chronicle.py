@@ -19,18 +19,21 @@ _FORMAT = "--format=%x00%x00a%an%x00t%ct%x00s%s"
 _BEGINNING = re.compile(rb"\0\0+a")
 
 
-async def newest(user: UserRepository, git: Git, most: int) -> list[PastCommit]:
-    """Return at most this many commits before HEAD, merges left out, newest first.
+async def newest(user: UserRepository, git: Git, most: int) -> tuple[list[PastCommit], bool]:
+    """Return at most this many commits before HEAD, merges left out, newest first; and whether these are all.
 
     Where that many take too long, or too much room, a twentieth of them must do; more trouble is GitFailed.
     """
     head = (await user.head()).commit
     if head is None:
-        return []
+        return [], True
+    shallow = (user.common_dir / "shallow").exists()
     try:
-        return await _log(user, git, head, most)
+        found = await _log(user, git, head, most)
     except GitFailed:
-        return await _log(user, git, head, max(1, most // _FEWER))
+        most = max(1, most // _FEWER)
+        found = await _log(user, git, head, most)
+    return found, len(found) < most and not shallow
 
 
 async def _log(user: UserRepository, git: Git, head: str, most: int) -> list[PastCommit]:
@@ -52,7 +55,7 @@ def _commits(output: bytes) -> Iterator[PastCommit]:
             names[0] = names[0].removeprefix(b"\n")
         yield PastCommit(
             author=author.decode("utf-8", "replace"),
-            at=int(at[1:]),
+            at=int(at[1:] or 0),
             subject=subject[1:].decode("utf-8", "replace"),
             paths=tuple(os.fsdecode(name) for name in names),
         )

@@ -1,0 +1,59 @@
+"""The deep scan of `sf init`: files and history together, the findings kept in `.sf/survey.json`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from sf.app.trust import require_own_folder
+from sf.domain.past import PastCommit
+from sf.errors import SfError
+from sf.paths import Project
+from sf.survey import findings, scan
+from sf.survey.findings import Findings
+from sf.survey.history import MAX_COMMITS
+from sf.survey.tree import Tree
+from sf.workspaces import chronicle
+from sf.workspaces.git import Git
+from sf.workspaces.repository import UserRepository
+
+Told = Callable[[int, int], None]
+
+
+def survey(project: Project, told: Told = lambda done, total: None) -> Findings:
+    """Scan a project and keep what was found; `told` hears how many files of how many are done.
+
+    Nothing but the file of findings is written, and that at the end: an interrupted scan leaves the last one.
+    """
+    found = asyncio.run(_scan(project, told))
+    require_own_folder(project.dot)
+    findings.keep(found, project.survey)
+    return found
+
+
+async def _scan(project: Project, told: Told) -> Findings:
+    git = Git()
+    user = await UserRepository.open(project.root, project.facade, git)
+    head = (await user.head()).commit or ""
+    tree = Tree.of(project.root, await user.tracked_files())
+    async with asyncio.TaskGroup() as group:
+        looking = group.create_task(scan.look(tree, told))
+        reading = group.create_task(_history(user, git))
+    (commits, complete), trouble = reading.result()
+    return scan.conclude(
+        tree,
+        looking.result(),
+        commits,
+        head=head,
+        complete=complete,
+        now=int(time.time()),
+        trouble=[trouble],
+    )
+
+
+async def _history(user: UserRepository, git: Git) -> tuple[tuple[list[PastCommit], bool], str]:
+    try:
+        return await chronicle.newest(user, git, MAX_COMMITS), ""
+    except SfError as error:
+        return ([], False), f"the history could not be read: {error.message}"
