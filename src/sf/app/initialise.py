@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,11 +14,13 @@ from sf.app.trust import require_own_folder
 from sf.paths import Project, identify, sf_home
 from sf.store.connection import transact
 from sf.store.place import Place
-from sf.survey.findings import Findings
 from sf.survey.stack import Stack, stack_of
 from sf.survey.tree import Tree
 from sf.workspaces.git import Git
 from sf.workspaces.repository import UserRepository
+
+if TYPE_CHECKING:
+    from sf.survey.findings import Findings
 
 _IGNORED = """\
 # What sf keeps here is state. Configuration, workflows, gates, hooks and plan.md may be committed.

@@ -1,7 +1,7 @@
 """The commands that test and lint a project, where each was found and how sure that is.
 
-`sf init` makes gates of the first of each kind that is more than a guess: the order is one of preference. What needs
-packages from a network, or from a folder that git does not track, is a guess, since gates have neither.
+`sf init` makes gates of the first of each kind that is more than a guess, so their order is one of
+preference. What needs a network, or a folder that git does not track, is a guess: gates have neither.
 """
 
 from __future__ import annotations

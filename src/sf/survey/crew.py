@@ -83,6 +83,7 @@ async def examine(
     job = _Job(wanted, time.monotonic() + seconds, told)
     number = workers or max(1, min(os.cpu_count() or 1, 4, job.total // _PER_WORKER))
     if job.total:
+        told(0, job.total)
         async with asyncio.TaskGroup() as group:
             for _ in range(number):
                 group.create_task(_work(root, job))

@@ -72,7 +72,7 @@ class Past(msgspec.Struct, frozen=True):
 def past_of(
     commits: Sequence[PastCommit], present: Collection[str], *, complete: bool = True, now: int | None = None
 ) -> Past:
-    """What commits, newest first, tell about the files that are there now. What lies after `now` is of today."""
+    """What commits, newest first, tell about the files that are there now. A date after `now` is now."""
     if not commits:
         return Past()
     newest = max(commit.at for commit in commits)

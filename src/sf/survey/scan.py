@@ -18,7 +18,7 @@ from sf.survey.findings import Findings
 from sf.survey.history import past_of
 from sf.survey.languages import LeftOut, shares
 from sf.survey.linkage import linkage_of
-from sf.survey.structure import structure_of
+from sf.survey.structure import MANIFESTS, name_in, structure_of
 from sf.survey.tree import Tree
 from sf.survey.wording import plain, shown
 
@@ -59,7 +59,7 @@ def conclude(
     past = past_of(commits, tree.present, complete=complete, now=now)
     broken = [name for name, found in read.items() if found.outline.broken]
     return Findings(
-        project=plain(tree.root.name, 60) or "the project",
+        project=_name(tree),
         head=head,
         files=len(tree.files),
         definitions=sum(len(found.outline.definitions) for found in read.values()),
@@ -76,6 +76,12 @@ def conclude(
         broken_files=tuple(shown(name) for name in broken[:10]),
         trouble=tuple(plain(line, 200) for line in (*trouble, examined.trouble) if line),
     )
+
+
+def _name(tree: Tree) -> str:
+    """What the manifest at the top calls the project, else the name of its folder."""
+    said = (name_in(tree, manifest) for manifest in MANIFESTS if manifest in tree.present)
+    return next(filter(None, said), "") or plain(tree.root.name, 80) or "the project"
 
 
 def _left_out(facts: Mapping[str, Facts]) -> dict[LeftOut, int]:

@@ -16,7 +16,7 @@ from sf.survey.wording import plain, shown
 
 _MOST = 30
 _BRANCHES = 3
-_MANIFESTS = {
+MANIFESTS = {
     "pyproject.toml": "Python",
     "setup.py": "Python",
     "package.json": "JavaScript",
@@ -127,11 +127,11 @@ def _folders(tree: Tree, facts: Mapping[str, Facts]) -> tuple[Folder, ...]:
 
 def _packages(tree: Tree) -> tuple[Package, ...]:
     found: dict[tuple[str, str], Package] = {}
-    for manifest in tree.named(*_MANIFESTS, most=_MOST * 2):
-        folder, kind = folder_of(manifest), _MANIFESTS[manifest.rpartition("/")[2]]
+    for manifest in tree.named(*MANIFESTS, most=_MOST * 2):
+        folder, kind = folder_of(manifest), MANIFESTS[manifest.rpartition("/")[2]]
         if manifest.endswith("setup.py") and f"{folder}/__init__.py" in tree.present:
             continue
-        package = Package(shown(folder) or ".", _name_in(tree, manifest) or _last(folder), kind)
+        package = Package(shown(folder) or ".", name_in(tree, manifest) or _last(folder), kind)
         found.setdefault((folder, kind), package)
     for init in tree.named("__init__.py", most=10_000):
         folder = folder_of(init)
@@ -146,7 +146,7 @@ def _last(folder: str) -> str:
     return plain(folder.rpartition("/")[2], 80) or "the project"
 
 
-def _name_in(tree: Tree, manifest: str) -> str:
+def name_in(tree: Tree, manifest: str) -> str:
     """The name that a manifest gives its package; empty when it gives none."""
     found: object = ""
     match manifest.rpartition("/")[2]:

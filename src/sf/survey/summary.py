@@ -60,9 +60,8 @@ def _entry_points(found: Found) -> Iterator[str]:
     head = "entry points: "
     first = [item for item in found.entry_points if item.kind not in ("target", "script")]
     for item in first[:5]:
-        yield f"{head}{item.name} → {item.target}" + (
-            "" if item.target == item.found_in else f" ({item.found_in})"
-        )
+        starts = "" if item.target == item.found_in else f" → {item.target}"
+        yield f"{head}{item.name}{starts} ({item.found_in})"
         head = " " * len(head)
     if len(first) > 5:
         yield f"{head}and {len(first) - 5} more"
@@ -118,6 +117,7 @@ def _left_out(found: Found) -> Iterator[str]:
         parts = [f"{_WHY[reason]} {number}" for reason, number in found.left_out.items()]
         yield "left out:     " + ", ".join(parts)
     if found.broken:
-        yield f"syntax:       errors in {counted(found.broken, 'file')}, such as {listed([*found.broken_files], 2)}"
+        such = listed([*found.broken_files], 2)
+        yield f"syntax:       not understood in full: {counted(found.broken, 'file')}, such as {such}"
     for line in found.trouble:
         yield f"trouble:      {line}"

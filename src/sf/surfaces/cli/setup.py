@@ -3,26 +3,51 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
+from sf.errors import SfError
+from sf.paths import Project, sf_home
+from sf.surfaces.cli.scanning import Scanning
 from sf.surfaces.cli.speech import Speech
+
+if TYPE_CHECKING:
+    from sf.app.initialise import Initialised
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="Only what is needed to start.")
+@click.option("--quick", is_flag=True, help="Skip the deep scan: only what is needed to start.")
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 @click.pass_obj
 def init(speech: Speech, quick: bool, as_json: bool) -> int:
-    """Set sf up in this repository: configuration, workflows, gates for what it detects.
+    """Set sf up in this repository: configuration, workflows, gates for what it detects; then scan it.
 
-    A second run changes nothing.
+    A second run changes no configuration and scans anew. The findings are kept in .sf/survey.json.
     """
     from sf.app.initialise import initialise
 
     done = initialise(Path.cwd())
+    if not as_json:
+        _tell(speech, done)
+    code = 0
+    if not quick:
+        try:
+            done = _scan(speech, done, silent=as_json)
+        except KeyboardInterrupt:
+            done, code = msgspec.structs.replace(done, trouble="interrupted"), 130
     if speech.answer(done, as_json=as_json):
-        return 0
+        return code
+    if done.survey is not None and done.survey.files:
+        speech.say("\n" + "\n".join(done.survey.summary()) + "\n")
+    if done.trouble:
+        speech.say(f"no scan:   {done.trouble}; all else is set up, and sf init scans again")
+    speech.say('→ sf doctor checks keys, gates and sandbox; then sf plan "a goal" and sf auto')
+    return code
+
+
+def _tell(speech: Speech, done: Initialised) -> None:
     speech.say(f"languages: {', '.join(done.stack.languages) or 'none recognised'}")
     speech.say(f"tests:     {done.stack.tests or 'none found; without a gate nothing is merged'}")
     speech.say(f"lint:      {done.stack.lint or 'none found'}")
@@ -33,8 +58,21 @@ def init(speech: Speech, quick: bool, as_json: bool) -> int:
     if done.unwired:
         speech.say(f"new since .sf/config.toml was written, and run by no gate: {done.unwired}")
         speech.say("→ write a script in .sf/gates/ that runs it, and name it in [harness.gates]")
-    speech.say('→ sf doctor checks keys, gates and sandbox; then sf plan "a goal" and sf auto')
-    return 0
+
+
+def _scan(speech: Speech, done: Initialised, *, silent: bool) -> Initialised:
+    """The deep scan. That it fails is told, and is no reason not to work here."""
+    from sf.app.surveying import survey
+
+    progress = Scanning(speech, silent=silent)
+    try:
+        found = survey(Project(root=done.root.resolve(), home=sf_home()), progress)
+    except (SfError, OSError) as error:
+        line = error.line() if isinstance(error, SfError) else f"{error.strerror}: {error.filename}"
+        return msgspec.structs.replace(done, trouble=line)
+    finally:
+        progress.close()
+    return msgspec.structs.replace(done, survey=found)
 
 
 @click.command()
