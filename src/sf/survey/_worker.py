@@ -18,10 +18,9 @@ from sf.survey.facts import Asked
 from sf.survey.looking import look_into
 
 _MEMORY = 2 << 30
-_SECONDS_PER_FILE = 5.0
 
 
-def main(root: Path) -> None:
+def main(root: Path, seconds_per_file: float) -> None:
     """Answer until stdin ends."""
     # The terminal's interrupt goes to the whole group; the crew decides when this process ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -32,11 +31,11 @@ def main(root: Path) -> None:
     for line in sys.stdin.buffer:
         asked = decoder.decode(line)
         # In seconds of work, not of the clock: what is found must not depend on how busy the machine is.
-        signal.setitimer(signal.ITIMER_PROF, _SECONDS_PER_FILE)
+        signal.setitimer(signal.ITIMER_PROF, seconds_per_file)
         found = look_into(root, os.fsdecode(asked.name), asked.language)
         sys.stdout.buffer.write(encoder.encode(found) + b"\n")
         sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), float(sys.argv[2]))

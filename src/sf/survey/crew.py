@@ -77,24 +77,33 @@ class _Job:
 
 
 async def examine(
-    root: Path, wanted: Iterable[tuple[str, str]], *, seconds: float, told: Told, workers: int = 0
+    root: Path,
+    wanted: Iterable[tuple[str, str]],
+    *,
+    seconds: float,
+    told: Told,
+    workers: int = 0,
+    seconds_per_file: float = 5.0,
 ) -> Examined:
-    """Look into every (name, language). What the time did not suffice for is left out as `late`."""
+    """Look into every (name, language). What the time did not suffice for is left out as `late`.
+
+    A file has its own limit, in seconds of work: some texts keep a parser busy for hours.
+    """
     job = _Job(wanted, time.monotonic() + seconds, told)
     number = workers or max(1, min(os.cpu_count() or 1, 4, job.total // _PER_WORKER))
     if job.total:
         told(0, job.total)
         async with asyncio.TaskGroup() as group:
             for _ in range(number):
-                group.create_task(_work(root, job))
+                group.create_task(_work(root, job, seconds_per_file))
     late = {name: Facts(language, left_out="late") for name, language in job.waiting}
     return Examined({**job.found, **late}, job.trouble)
 
 
-async def _work(root: Path, job: _Job) -> None:
+async def _work(root: Path, job: _Job, seconds_per_file: float) -> None:
     while job.waiting and not job.trouble and time.monotonic() < job.deadline:
         try:
-            process = await _start(root)
+            process = await _start(root, seconds_per_file)
         except OSError as error:
             job.trouble = f"no process could be started to parse with: {error.strerror}"
             return
@@ -104,10 +113,10 @@ async def _work(root: Path, job: _Job) -> None:
             await _end(process)
 
 
-async def _start(root: Path) -> asyncio.subprocess.Process:
+async def _start(root: Path, seconds_per_file: float) -> asyncio.subprocess.Process:
     """A worker that imports sf from where this one is, and nothing from the folder it stands in."""
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "sf.survey._worker", str(root)),
+        *(sys.executable, "-P", "-m", "sf.survey._worker", str(root), str(seconds_per_file)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

@@ -61,6 +61,8 @@ class Past(msgspec.Struct, frozen=True):
     areas: tuple[Area, ...] = ()
     hot_files: tuple[Area, ...] = ()
     pairs: tuple[Pair, ...] = ()
+    people: int = 0
+    """How many names the commits have."""
     contributors: tuple[Contributor, ...] = ()
     subjects: tuple[str, ...] = ()
     typical_size: int = 0
@@ -86,6 +88,7 @@ def past_of(
         areas=_areas(commits, weights, present),
         hot_files=_hot(commits, weights, present),
         pairs=pairs_of(commits, present),
+        people=len({_person(commit.author) for commit in commits}),
         contributors=_contributors(commits, newest),
         subjects=tuple(plain(commit.subject, 100) for commit in commits[:10]),
         typical_size=int(statistics.median(len(commit.paths) for commit in commits)),
@@ -160,16 +163,16 @@ def _contributors(commits: Sequence[PastCommit], newest: int) -> tuple[Contribut
     count: Counter[str] = Counter()
     recent: Counter[str] = Counter()
     for commit in commits:
-        name = plain(_without_address(commit.author), 60) or "(no name)"
+        name = _person(commit.author)
         count[name] += 1
         recent[name] += commit.at >= newest - _HALF_LIFE
     ranked = sorted(count, key=lambda name: (-count[name], name))[:_MOST]
     return tuple(Contributor(name, count[name], recent[name]) for name in ranked)
 
 
-def _without_address(name: str) -> str:
+def _person(author: str) -> str:
     """A name without what follows an @: some people are known to git by their address alone."""
-    return " ".join(word.split("@")[0] for word in name.split())
+    return plain(" ".join(word.split("@")[0] for word in author.split()), 60) or "(no name)"
 
 
 def _style(subjects: Sequence[str]) -> str:

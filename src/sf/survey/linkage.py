@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from posixpath import normpath
@@ -184,6 +185,8 @@ def _follow_python(index: Index, name: str, item: Import) -> str | None:
         tries = [f"{base}/{item.member}", base] if item.member else [base]
         found = index.first(*(f"{path}{end}" for path in tries for end in (".py", "/__init__.py", ".pyi")))
         return found or ""
+    if item.module.split(".")[0] in sys.stdlib_module_names:
+        return None
     tries = [f"{item.module}.{item.member}", item.module] if item.member else [item.module]
     while "." in tries[-1] and not item.member:
         tries.append(tries[-1].rpartition(".")[0])

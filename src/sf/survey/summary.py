@@ -48,9 +48,8 @@ def _structure(found: Found) -> Iterator[str]:
         size = f"{counted(folder.files, 'file'):>12} {counted(folder.lines, 'line'):>15}"
         yield f"{head}{folder.path + '/':<20} {size}  {folder.purpose or folder.language}".rstrip()
         head = " " * len(head)
-    rest = len(found.structure.folders) - 8
-    if rest > 0:
-        yield f"{head}and {counted(rest, 'folder')} more"
+    if len(found.structure.folders) > 8:
+        yield f"{head}…"
     packages = [f"{item.name} ({item.path})" for item in found.structure.packages if item.path != "."]
     if packages:
         yield "packages:     " + fitting(packages, _ROOM)
@@ -64,7 +63,7 @@ def _entry_points(found: Found) -> Iterator[str]:
         yield f"{head}{item.name}{starts} ({item.found_in})"
         head = " " * len(head)
     if len(first) > 5:
-        yield f"{head}and {len(first) - 5} more"
+        yield f"{head}…"
     targets = [item.name for item in found.entry_points if item.kind in ("target", "script")]
     if targets:
         yield "targets:      " + fitting(targets, _ROOM)
@@ -100,7 +99,7 @@ def _past(found: Found) -> Iterator[str]:
     if not past.commits:
         return
     number = f"{'' if past.complete else 'the newest '}{counted(past.commits, 'commit')}"
-    yield f"history:      {number}, {past.since} to {past.until}"
+    yield f"history:      {number} by {counted(past.people, 'name')}, {past.since} to {past.until}"
     yield "people:       " + fitting([f"{one.name} ({one.commits})" for one in past.contributors], _ROOM)
     if past.areas:
         yield "active:       " + fitting([f"{area.path} ({area.commits})" for area in past.areas], _ROOM)

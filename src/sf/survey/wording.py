@@ -20,13 +20,12 @@ def shown(path: str, limit: int = 200) -> str:
 
 
 def listed(items: list[str], most: int) -> str:
-    """The first of the items with how many are not named: `a, b and 3 more`."""
-    named, rest = items[:most], len(items) - most
-    return ", ".join(named) + (f" and {rest} more" if rest > 0 else "")
+    """The first of the items; dots where there are more."""
+    return ", ".join([*items[:most], *(["…"] if len(items) > most else [])])
 
 
 def fitting(items: list[str], room: int) -> str:
-    """As many of the items as fit into a line, at least one, with how many are not named."""
+    """As many of the items as fit into a line, at least one; dots where there are more."""
     number = len(items)
     while number > 1 and len(listed(items, number)) > room:
         number -= 1
