@@ -1,4 +1,4 @@
-"""A small git repository made by a test: files, commits with authors and dates, and its tree as a scan sees it."""
+"""A small git repository made by a test: files, commits with authors and dates, a tree as a scan sees it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,11 @@ class Repository:
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
     def commit(
-        self, files: Mapping[str, str | bytes], subject: str = "change", author: str = "Ann Example", days: int = 1
+        self,
+        files: Mapping[str, str | bytes],
+        subject: str = "change",
+        author: str = "Ann Example",
+        days: int = 1,
     ) -> str:
         """Write files and commit everything, some days after the last time."""
         self.now += days * DAY

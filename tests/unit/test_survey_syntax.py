@@ -154,7 +154,14 @@ CASES = {
     ),
     "C++": (
         CPP,
-        ["class Big 2", "function free_one 2", "class Small 3", "type Colour 4", "type Alias 5", "function main 6"],
+        [
+            "class Big 2",
+            "function free_one 2",
+            "class Small 3",
+            "type Colour 4",
+            "type Alias 5",
+            "function main 6",
+        ],
         ["own.hpp"],
         True,
     ),

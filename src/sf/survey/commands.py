@@ -158,6 +158,8 @@ def _guesses(tree: Tree) -> Iterator[Command]:
     if any("/" not in name and name.endswith(".sln") for name in tree.files):
         yield Command("test", "dotnet test", "*.sln", "guess")
     for workflow in [name for name in tree.files if name.startswith(".github/workflows/")][:10]:
-        for line in re.findall(r"^\s*-?\s*run:\s*(\S[^\n]{0,100})$", tree.text(workflow), re.MULTILINE):
+        for line in re.findall(
+            r"^[ \t]*(?:-[ \t]+)?run:[ \t]*(\S[^\n]{0,100})$", tree.text(workflow), re.MULTILINE
+        ):
             if re.search(r"\b(pytest|unittest|tox|nox|npm test|go test|cargo test|rspec|phpunit)\b", line):
                 yield Command("test", plain(line, 100), shown(workflow), "guess")

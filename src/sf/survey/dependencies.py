@@ -15,15 +15,16 @@ from sf.survey.wording import plain, shown
 _MOST_FILES = 60
 _MOST = 150
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]{0,200}\])?\s*([^;#]*)")
-_POM = re.compile(r"<dependency>(.{0,2000}?)</dependency>", re.DOTALL)
 _POM_FIELD = re.compile(r"<(groupId|artifactId|version|scope)>\s*([^<]{0,200}?)\s*</")
 _GRADLE = re.compile(
-    r"^\s*(implementation|api|compileOnly|runtimeOnly|testImplementation|testRuntimeOnly|kapt)\b"
-    r"""[\s(]*["']([^"'\n:]{1,120}:[^"'\n:]{1,120})(?::([^"'\n]{0,60}))?["']""",
+    r"^[ \t]*(implementation|api|compileOnly|runtimeOnly|testImplementation|testRuntimeOnly|kapt)\b"
+    r"""[ \t(]*["']([^"'\n:]{1,120}:[^"'\n:]{1,120})(?::([^"'\n]{0,60}))?["']""",
     re.MULTILINE,
 )
-_GEM = re.compile(r"""^\s*gem\s+["']([^"'\n]{1,80})["'](?:\s*,\s*["']([^"'\n]{0,40})["'])?""", re.MULTILINE)
-_GO = re.compile(r"^\s*(?:require\s+)?([\w.~-]+\.[\w.~/-]+)\s+(v\S+)(.*)$", re.MULTILINE)
+_GEM = re.compile(
+    r"""^[ \t]*gem[ \t]+["']([^"'\n]{1,80})["'](?:[ \t]*,[ \t]*["']([^"'\n]{0,40})["'])?""", re.MULTILINE
+)
+_GO = re.compile(r"^[ \t]*(?:require[ \t]+)?([\w~-][\w.~/-]{0,200})[ \t]+(v\d\S{0,80})(.*)$", re.MULTILINE)
 
 
 class Dependency(msgspec.Struct, frozen=True):
@@ -138,8 +139,8 @@ def _go(tree: Tree, name: str) -> Found:
 
 
 def _pom(tree: Tree, name: str) -> Found:
-    for block in _POM.finditer(tree.text(name)):
-        fields = dict(_POM_FIELD.findall(block[1]))
+    for block in tree.text(name).split("<dependency>")[1:]:
+        fields = dict(_POM_FIELD.findall(block.partition("</dependency>")[0][:2000]))
         if "artifactId" in fields:
             where = f"{fields.get('groupId', '')}:{fields['artifactId']}".lstrip(":")
             yield where, fields.get("version", ""), fields.get("scope") == "test"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
 import re
 from collections.abc import Iterator, Mapping
 from typing import Literal
@@ -50,19 +49,23 @@ def _python(tree: Tree) -> Iterator[EntryPoint]:
             for name, target in table(scripts).items():
                 yield _entry("command", name, target, manifest)
     for manifest in tree.named("setup.cfg", most=_MOST_FILES):
-        parser = configparser.RawConfigParser(strict=False)
-        try:
-            parser.read_string(tree.text(manifest))
-            lines = parser.get("options.entry_points", "console_scripts", fallback="").splitlines()
-        except configparser.Error:
-            continue
-        for name, equals, target in (line.partition("=") for line in lines):
-            if equals:
-                yield _entry("command", name.strip(), target.strip(), manifest)
+        for name, target in _console_scripts(tree.text(manifest)):
+            yield _entry("command", name, target, manifest)
     for name in tree.named("__main__.py", most=_MOST_FILES):
         package = folder_of(name).rpartition("/")[2]
         if package:
             yield _entry("main", f"python -m {package}", name, name)
+
+
+def _console_scripts(text: str) -> Iterator[tuple[str, str]]:
+    """The pairs below `console_scripts` in a setup.cfg; its own parser is slow on lines made to be slow."""
+    inside = False
+    for line in text.partition("[options.entry_points]")[2].partition("\n[")[0].splitlines():
+        name, equals, target = line[:300].partition("=")
+        if line[:1].strip():
+            inside = name.strip() == "console_scripts"
+        elif inside and equals:
+            yield name.strip(), target.strip()
 
 
 def _node(tree: Tree) -> Iterator[EntryPoint]:
@@ -107,10 +110,12 @@ def _processes(tree: Tree) -> Iterator[EntryPoint]:
         name for name in tree.files if name.rpartition("/")[2].startswith(("Dockerfile", "Containerfile"))
     ]
     for name in images[:_MOST_FILES]:
-        for word, line in re.findall(r"^(CMD|ENTRYPOINT)\s+(\S.{0,200})$", tree.text(name), re.MULTILINE)[:4]:
+        for word, line in re.findall(r"^(CMD|ENTRYPOINT)[ \t]+(\S.{0,200})$", tree.text(name), re.MULTILINE)[
+            :4
+        ]:
             yield _entry("container", word, line, name)
     for name in tree.named("Procfile", most=_MOST_FILES):
-        for process, line in re.findall(r"^([\w-]{1,40}):\s*(\S.{0,200})$", tree.text(name), re.MULTILINE):
+        for process, line in re.findall(r"^([\w-]{1,40}):[ \t]*(\S.{0,200})$", tree.text(name), re.MULTILINE):
             yield _entry("process", process, line, name)
 
 

@@ -14,6 +14,7 @@ from sf.containment import read_inside
 from sf.errors import SfError
 
 _TEXT_LIMIT = 400_000
+_LONGEST_LINE = 5_000
 _OWN = ".sf/"
 
 
@@ -41,8 +42,12 @@ class Tree(msgspec.Struct, frozen=True):
 
     def toml(self, name: str) -> dict[str, Any]:
         """A tracked TOML file; empty when it cannot be read as one."""
+        text = self.text(name)
+        # tomllib takes quadratic time over a dotted key, which ends with its line.
+        if any(len(line) > _LONGEST_LINE for line in text.splitlines()):
+            return {}
         try:
-            return tomllib.loads(self.text(name))
+            return tomllib.loads(text)
         except (ValueError, RecursionError):
             return {}
 
