@@ -26,6 +26,7 @@ BENCHMARKS = {
     "wake": "bench.wake",
     "commands": "bench.commands",
     "prompts": "bench.prompt_size",
+    "init": "bench.survey",
 }
 
 _BUILD = Path(__file__).resolve().parent.parent / "build"

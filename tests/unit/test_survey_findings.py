@@ -11,6 +11,7 @@ import pytest
 
 from sf.domain.past import PastCommit
 from sf.survey import findings, scan
+from sf.survey.crew import Examined
 from sf.survey.findings import Findings
 from sf.survey.tree import Tree
 from tests.support.repository import tree_of
@@ -31,6 +32,7 @@ scripts = {thing = "thing:main"}
     "docs/x.md": "# x\n",
     "vendor/lib.js": "x\n",
     "broken.py": "def (:\n",
+    "broken_too.py": "class class\n",
 }
 COMMITS = [
     PastCommit("Ann", 1_750_000_000 - n * 86_400, "Change", ("src/thing/core.py", "tests/test_core.py"))
@@ -58,7 +60,7 @@ def test_everything_is_in_the_findings(found: Findings) -> None:
     assert found.dependencies[0].name == "click"
     assert found.past.pairs[0].support == 6
     assert found.left_out == {"vendored": 1}
-    assert (found.broken, found.broken_files, found.trouble) == (1, ("broken.py",), ())
+    assert (found.broken, found.broken_files, found.trouble) == (2, ("broken.py", "broken_too.py"), ())
 
 
 def test_the_summary_is_a_screenful(found: Findings) -> None:
@@ -67,7 +69,7 @@ def test_the_summary_is_a_screenful(found: Findings) -> None:
     assert all(len(line) <= 100 and line.isprintable() for line in lines)
     text = "\n".join(lines)
     for part in (
-        "thing: 10 files",
+        "thing: 11 files",
         "Python 100 %",
         "make test",
         "src/thing/core.py",
@@ -94,7 +96,8 @@ def test_the_same_tree_gives_the_same_findings_whatever_the_number_of_workers(
 ) -> None:
     for workers in (1, 3):
         examined = asyncio.run(scan.look(tree, lambda done, total: None, workers=workers))
-        assert scan.conclude(tree, examined, COMMITS, head="c0ffee") == found
+        turned = Examined(dict(reversed(examined.facts.items())))
+        assert scan.conclude(tree, turned, COMMITS, head="c0ffee") == found
 
 
 def test_a_tree_of_nothing_has_findings_too(tmp_path: Path) -> None:
