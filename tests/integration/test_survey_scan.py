@@ -82,6 +82,21 @@ async def test_progress_ends_with_everything(tmp_path: Path) -> None:
     assert seen == sorted(seen)
 
 
+async def test_what_the_listener_raises_ends_the_scan_and_its_processes(tmp_path: Path) -> None:
+    tree = tree_of(tmp_path, {f"m{number}.py": "" for number in range(60)})
+
+    def gone(done: int, total: int) -> None:
+        if done == 10:
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        await scan.look(tree, gone, workers=2)
+    listed = Path(f"/proc/self/task/{os.getpid()}/children")
+    assert not listed.exists() or str(tmp_path) not in "".join(
+        Path(f"/proc/{child}/cmdline").read_text() for child in listed.read_text().split()
+    )
+
+
 def test_files_that_are_no_files_do_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = tmp_path / "outside"
     secret.mkdir()

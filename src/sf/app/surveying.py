@@ -37,13 +37,16 @@ async def _scan(project: Project, told: Told) -> Findings:
     user = await UserRepository.open(project.root, project.facade, git)
     head = (await user.head()).commit or ""
     tree = Tree.of(project.root, await user.tracked_files())
-    async with asyncio.TaskGroup() as group:
-        looking = group.create_task(scan.look(tree, told))
-        reading = group.create_task(_history(user, git))
-    (commits, complete), trouble = reading.result()
+    reading = asyncio.create_task(_history(user, git))
+    try:
+        examined = await scan.look(tree, told)
+        (commits, complete), trouble = await reading
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
     return scan.conclude(
         tree,
-        looking.result(),
+        examined,
         commits,
         head=head,
         complete=complete,

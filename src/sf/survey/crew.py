@@ -9,7 +9,7 @@ import os
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 
 import msgspec
@@ -93,11 +93,20 @@ async def examine(
     number = workers or max(1, min(os.cpu_count() or 1, 4, job.total // _PER_WORKER))
     if job.total:
         told(0, job.total)
-        async with asyncio.TaskGroup() as group:
-            for _ in range(number):
-                group.create_task(_work(root, job, seconds_per_file))
+        await _together([_work(root, job, seconds_per_file) for _ in range(number)])
     late = {name: Facts(language, left_out="late") for name, language in job.waiting}
     return Examined({**job.found, **late}, job.trouble)
+
+
+async def _together(parts: list[Coroutine[None, None, None]]) -> None:
+    """Run all to their end; when one fails, end the others and raise what it raised."""
+    tasks = [asyncio.ensure_future(part) for part in parts]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _work(root: Path, job: _Job, seconds_per_file: float) -> None:

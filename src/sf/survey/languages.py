@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import PurePosixPath
+from posixpath import splitext
 from typing import Literal
 
 import msgspec
@@ -110,17 +111,18 @@ _LONG_LINES = frozenset(("JavaScript", "TypeScript", "CSS", "HTML"))
 
 def of_name(path: str, headers: str = "C") -> str:
     """The language that a file's name tells; empty when it tells none. `headers` is what `.h` means here."""
-    name = PurePosixPath(path)
-    if name.suffix == ".h":
+    name = path.rpartition("/")[2]
+    suffix = splitext(name)[1]
+    if suffix == ".h":
         return headers
     for table, key in (
-        (_BY_NAME, name.name),
-        (_BY_EXTENSION, name.suffix),
-        (_BY_EXTENSION, name.suffix.lower()),
+        (_BY_NAME, name),
+        (_BY_EXTENSION, suffix),
+        (_BY_EXTENSION, suffix.lower()),
     ):
         if key in table:
             return table[key]
-    return "Dockerfile" if name.name.startswith("Dockerfile.") else ""
+    return "Dockerfile" if name.startswith("Dockerfile.") else ""
 
 
 def of_shebang(head: bytes) -> str:

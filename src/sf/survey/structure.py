@@ -110,8 +110,8 @@ def _folders(tree: Tree, facts: Mapping[str, Facts]) -> tuple[Folder, ...]:
         top, slash, _ = name.partition("/")
         if slash and found.left_out is None and found.language:
             lines[top] += found.lines
-            weight = found.lines if ROLES[found.language] == "code" else found.lines // 10
-            by_language[top][found.language] += weight + 1
+            is_code = ROLES[found.language] == "code"
+            by_language[top][found.language] += found.lines + 1 if is_code else found.lines // 10
     ranked = sorted(files, key=lambda top: (-lines[top], -files[top], top))[:_MOST]
     return tuple(
         Folder(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterable
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -62,7 +62,7 @@ class Tree(msgspec.Struct, frozen=True):
     def named(self, *names: str, most: int = 200) -> list[str]:
         """The tracked files that have one of these last names, those nearest to the top first."""
         wanted = frozenset(names)
-        found = [name for name in self.files if PurePosixPath(name).name in wanted]
+        found = [name for name in self.files if name.rpartition("/")[2] in wanted]
         return sorted(found, key=lambda name: (name.count("/"), name))[:most]
 
 
