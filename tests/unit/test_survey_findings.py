@@ -13,6 +13,7 @@ from sf.domain.past import PastCommit
 from sf.survey import findings, scan
 from sf.survey.crew import Examined
 from sf.survey.findings import Findings
+from sf.survey.found import VERSION
 from sf.survey.tree import Tree
 from tests.support.repository import tree_of
 
@@ -114,6 +115,15 @@ def test_findings_are_kept_privately_and_in_one_step(found: Findings, tmp_path: 
     assert findings.kept(path) == found
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [item.name for item in tmp_path.iterdir()] == ["survey.json"]
+
+
+def test_the_shape_of_this_version_is_the_golden_one(tmp_path: Path) -> None:
+    golden = Path(__file__).parent.parent / "golden" / f"survey-{VERSION}.json"
+    known = findings.kept(golden)
+    assert known is not None
+    findings.keep(known, tmp_path / "again.json")
+    # A field that came, went or changed needs another version.
+    assert (tmp_path / "again.json").read_bytes() == golden.read_bytes()
 
 
 def test_findings_of_another_version_or_shape_are_none(found: Findings, tmp_path: Path) -> None:

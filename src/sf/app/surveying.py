@@ -6,11 +6,14 @@ import asyncio
 import time
 from collections.abc import Callable
 
+import msgspec
+
 from sf.app.trust import require_own_folder
 from sf.domain.past import PastCommit
 from sf.errors import SfError
 from sf.paths import Project
 from sf.survey import findings, scan
+from sf.survey.crew import Examined
 from sf.survey.findings import Findings
 from sf.survey.history import MAX_COMMITS
 from sf.survey.tree import Tree
@@ -26,13 +29,32 @@ def survey(project: Project, told: Told = lambda done, total: None) -> Findings:
 
     Nothing but the file of findings is written, and that at the end: an interrupted scan leaves the last one.
     """
-    found = asyncio.run(_scan(project, told))
+    seen = asyncio.run(_look(project, told))
+    # Not inside the event loop: there an interrupt would wait for the end of it.
+    found = scan.conclude(
+        seen.tree,
+        seen.examined,
+        seen.commits,
+        head=seen.head,
+        complete=seen.complete,
+        now=int(time.time()),
+        trouble=[seen.trouble],
+    )
     require_own_folder(project.dot)
     findings.keep(found, project.survey)
     return found
 
 
-async def _scan(project: Project, told: Told) -> Findings:
+class _Seen(msgspec.Struct, frozen=True):
+    head: str
+    tree: Tree
+    examined: Examined
+    commits: list[PastCommit]
+    complete: bool
+    trouble: str
+
+
+async def _look(project: Project, told: Told) -> _Seen:
     git = Git()
     user = await UserRepository.open(project.root, project.facade, git)
     head = (await user.head()).commit or ""
@@ -44,15 +66,7 @@ async def _scan(project: Project, told: Told) -> Findings:
     finally:
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
-    return scan.conclude(
-        tree,
-        examined,
-        commits,
-        head=head,
-        complete=complete,
-        now=int(time.time()),
-        trouble=[trouble],
-    )
+    return _Seen(head, tree, examined, commits, complete, trouble)
 
 
 async def _history(user: UserRepository, git: Git) -> tuple[tuple[list[PastCommit], bool], str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -85,6 +86,7 @@ def structure_of(tree: Tree, facts: Mapping[str, Facts]) -> Structure:
     )
 
 
+@functools.lru_cache(maxsize=100_000)
 def is_test(name: str) -> bool:
     """Whether a file is a test by its name, or a source file in a folder for tests."""
     if _TEST_FILE.search(name):
@@ -173,13 +175,14 @@ def areas_of(names: Iterable[str]) -> Callable[[str], str]:
         for depth in range(len(parts)):
             children["/".join(parts[:depth])].add(parts[depth])
 
-    def area(name: str) -> str:
-        parts = name.split("/")[:-1]
+    @functools.cache
+    def within(folder: str) -> str:
+        parts = folder.split("/") if folder else []
         branches = 0
         for depth in range(len(parts)):
             branches += len(children["/".join(parts[:depth])]) > 1
             if branches > _BRANCHES:
                 return "/".join(parts[:depth])
-        return "/".join(parts)
+        return folder
 
-    return area
+    return lambda name: within(folder_of(name))
