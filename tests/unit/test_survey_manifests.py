@@ -104,6 +104,22 @@ def test_dependencies_of_the_other_packagers(tmp_path: Path) -> None:
     }
 
 
+def test_what_is_vendored_declares_nothing_for_the_project(tmp_path: Path) -> None:
+    tree = tree_of(
+        tmp_path,
+        {
+            "third_party/x/pyproject.toml": PYPROJECT,
+            "vendor/y/package.json": json.dumps(PACKAGE),
+            "vendor/y/tests/test_y.py": "import pytest\n",
+            "vendor/y/Dockerfile": "CMD x\n",
+        },
+    )
+    assert dependencies_of(tree) == ()
+    assert commands_of(tree) == ()
+    assert entry_points(tree, {}) == ()
+    assert structure_of(tree, {}).packages == ()
+
+
 def test_entry_points(tmp_path: Path) -> None:
     tree = tree_of(
         tmp_path,

@@ -100,7 +100,7 @@ _IMPLIED: tuple[tuple[str, Purpose, str, Surety], ...] = (
 
 
 def _python_tests(tree: Tree) -> Iterator[Command]:
-    tests = [name for name in tree.files if _PYTHON_TEST.search(name)]
+    tests = [name for name in tree.own if _PYTHON_TEST.search(name)]
     if not tests:
         return
     said = _says_pytest(tree)
@@ -123,7 +123,7 @@ def _says_pytest(tree: Tree) -> str:
     for name in ("setup.cfg", "tox.ini"):
         if re.search(r"^\[(tool:)?pytest\]", tree.text(name), re.MULTILINE):
             return name
-    return next((name for name in tree.files if PurePosixPath(name).name == "conftest.py"), "")
+    return next((name for name in tree.own if PurePosixPath(name).name == "conftest.py"), "")
 
 
 _PYTHON_TOOLS: tuple[tuple[str, tuple[str, ...], Purpose, str], ...] = (
@@ -155,9 +155,9 @@ def _guesses(tree: Tree) -> Iterator[Command]:
     for name, pattern, command in _HINTS:
         if name in tree.present and re.search(pattern, tree.text(name), re.MULTILINE):
             yield Command("test", command, name, "guess")
-    if any("/" not in name and name.endswith(".sln") for name in tree.files):
+    if any("/" not in name and name.endswith(".sln") for name in tree.own):
         yield Command("test", "dotnet test", "*.sln", "guess")
-    for workflow in [name for name in tree.files if name.startswith(".github/workflows/")][:10]:
+    for workflow in [name for name in tree.own if name.startswith(".github/workflows/")][:10]:
         for line in re.findall(
             r"^[ \t]*(?:-[ \t]+)?run:[ \t]*(\S[^\n]{0,100})$", tree.text(workflow), re.MULTILINE
         ):

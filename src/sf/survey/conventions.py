@@ -48,7 +48,7 @@ def conventions_of(tree: Tree, past: Past) -> tuple[str, ...]:
 def _marks(tree: Tree) -> Iterable[str]:
     for pattern, meaning in _MARKS:
         shape = re.compile(pattern)
-        if any(shape.fullmatch(name) for name in tree.files):
+        if any(shape.fullmatch(name) for name in tree.own):
             yield meaning
 
 
@@ -67,12 +67,10 @@ def _python(tree: Tree) -> Iterable[str]:
 
 
 def _tests(tree: Tree) -> Iterable[str]:
-    found = Counter(meaning for name in tree.files for pattern, meaning in _TESTS if re.search(pattern, name))
+    found = Counter(meaning for name in tree.own for pattern, meaning in _TESTS if re.search(pattern, name))
     for meaning, count in found.most_common(2):
         if count > 1:
-            homes = Counter(
-                name.split("/", 1)[0] for name in tree.files if _is(name, meaning) and "/" in name
-            )
+            homes = Counter(name.split("/", 1)[0] for name in tree.own if _is(name, meaning) and "/" in name)
             place = f", most below {shown(homes.most_common(1)[0][0])}/" if homes else ""
             yield f"tests are named {meaning} ({count}{place})"
 

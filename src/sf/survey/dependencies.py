@@ -65,7 +65,7 @@ def _nearness(name: str) -> tuple[int, str]:
 
 def _requirement_files(tree: Tree) -> list[str]:
     shape = re.compile(r"(^|/)(requirements[^/]*\.(txt|in)|requirements/[^/]+\.in)$")
-    found = [name for name in tree.files if shape.search(name)]
+    found = [name for name in tree.own if shape.search(name)]
     inputs = [name for name in found if name.endswith(".in")]
     # A compiled list names everything; what people chose is in what it was compiled from.
     return sorted((name for name in found if not _compiled(name, inputs)), key=_nearness)[:20]

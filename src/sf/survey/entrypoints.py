@@ -107,7 +107,7 @@ def _mains(facts: Mapping[str, Facts]) -> Iterator[EntryPoint]:
 
 def _processes(tree: Tree) -> Iterator[EntryPoint]:
     images = [
-        name for name in tree.files if name.rpartition("/")[2].startswith(("Dockerfile", "Containerfile"))
+        name for name in tree.own if name.rpartition("/")[2].startswith(("Dockerfile", "Containerfile"))
     ]
     for name in images[:_MOST_FILES]:
         for word, line in re.findall(r"^(CMD|ENTRYPOINT)[ \t]+(\S.{0,200})$", tree.text(name), re.MULTILINE)[

@@ -112,7 +112,7 @@ def _areas(
         for folder in {area(path) for path in commit.paths[:_TOUCHED]} & there - {""}:
             count[folder] += 1
             weight[folder] += worth
-    return _ranked([*weight], count, weight)
+    return _ranked([folder for folder in weight if count[folder] > 1], count, weight)
 
 
 def _hot(

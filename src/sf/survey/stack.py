@@ -25,8 +25,7 @@ def stack_of(tree: Tree) -> Stack:
     """Look at names and manifests only. A command that is a mere guess makes no gate."""
     found = commands_of(tree)
     headers = languages.headers_of(tree.files)
-    names = (name for name in tree.files if languages.unwanted_name(name) is None)
-    counts = Counter(languages.of_name(name, headers) for name in names)
+    counts = Counter(languages.of_name(name, headers) for name in tree.own)
     return Stack(
         languages=tuple(name for name, _ in counts.most_common() if languages.ROLES.get(name) == "code"),
         tests=_best(found, "test"),

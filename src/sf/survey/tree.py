@@ -12,6 +12,7 @@ import msgspec
 
 from sf.containment import read_inside
 from sf.errors import SfError
+from sf.survey.languages import unwanted_name
 
 _TEXT_LIMIT = 400_000
 _LONGEST_LINE = 5_000
@@ -24,12 +25,15 @@ class Tree(msgspec.Struct, frozen=True):
     root: Path
     files: tuple[str, ...]
     present: frozenset[str]
+    own: tuple[str, ...]
+    """Those that are neither vendored nor generated, as far as their names tell."""
 
     @classmethod
     def of(cls, root: Path, names: Iterable[str]) -> Tree:
         """The tree of these names, in order."""
         files = tuple(sorted({name for name in names if not name.startswith(_OWN)}))
-        return cls(root, files, frozenset(files))
+        own = tuple(name for name in files if unwanted_name(name) is None)
+        return cls(root, files, frozenset(files), own)
 
     def text(self, name: str, limit: int = _TEXT_LIMIT) -> str:
         """The start of a tracked file; empty when it is not there, not a regular file, or leads out."""
@@ -60,9 +64,9 @@ class Tree(msgspec.Struct, frozen=True):
         return found if isinstance(found, dict) else {}
 
     def named(self, *names: str, most: int = 200) -> list[str]:
-        """The tracked files that have one of these last names, those nearest to the top first."""
+        """The project's own files that have one of these last names, those nearest to the top first."""
         wanted = frozenset(names)
-        found = [name for name in self.files if name.rpartition("/")[2] in wanted]
+        found = [name for name in self.own if name.rpartition("/")[2] in wanted]
         return sorted(found, key=lambda name: (name.count("/"), name))[:most]
 
 
