@@ -20,6 +20,7 @@ from sf.workspaces.git import Git
 from sf.workspaces.repository import UserRepository
 
 if TYPE_CHECKING:
+    from sf.app.memories import Remembered
     from sf.survey.findings import Findings
 
 _IGNORED = """\
@@ -67,6 +68,8 @@ class Initialised(msgspec.Struct, frozen=True):
     """Commands recognised since the configuration was written, which no gate runs."""
     survey: Findings | None = None
     """What the deep scan found, where it was made."""
+    remembered: Remembered | None = None
+    """What of it the memory has taken."""
     trouble: str = ""
     """Why there was no deep scan although one was wanted."""
 

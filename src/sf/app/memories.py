@@ -11,14 +11,16 @@ from typing import TypeVar
 import msgspec
 
 from sf.app import stores
-from sf.app.trust import load_trusted
+from sf.app.trust import load_config, load_trusted
 from sf.config.schema import Config
+from sf.domain.clock import SystemClock
 from sf.domain.knowledge import GLOBAL_BANK, Lesson, canonical_remote, project_bank, project_hash
-from sf.errors import MemoryRefused, WrongState
+from sf.errors import MemoryRefused, MemoryUnavailable, WrongState
 from sf.memory import BankSize, Memory
 from sf.paths import Project
 from sf.store import knowledge
-from sf.store.connection import open_reader
+from sf.store.connection import open_reader, transact
+from sf.survey.findings import Findings
 from sf.workspaces.git import Git
 from sf.workspaces.repository import UserRepository
 
@@ -79,6 +81,13 @@ class Known(msgspec.Struct, frozen=True):
     tags: tuple[str, ...]
 
 
+class Remembered(msgspec.Struct, frozen=True):
+    """How many findings the memory has taken, and what kept the rest."""
+
+    count: int
+    trouble: str = ""
+
+
 class Stats(msgspec.Struct, frozen=True):
     """Where the memory is, what it holds, and what waits to be delivered."""
 
@@ -112,6 +121,30 @@ def retain(project: Project, text: str, tags: tuple[str, ...], *, everywhere: bo
             raise MemoryRefused(f"not kept: {kept.refused}")
         return kept.id
 
+    return _with_memory(project, ask)
+
+
+def remember_survey(project: Project, found: Findings) -> Remembered:
+    """Keep what a scan found in the project's bank; a memory that is away gets it later.
+
+    A later scan says the same things anew, so each replaces what it said before.
+    """
+    lessons = [
+        Lesson(note.text, ("kind:survey", f"survey:{note.kind}"), {}, f"survey-{note.key}")
+        for note in found.notes()
+    ]
+
+    async def ask(memory: Memory, bank: str, config: Config) -> Remembered:
+        try:
+            kept = await memory.retain(bank, lessons)
+        except MemoryUnavailable as error:
+            now = SystemClock().now()
+            transact(stores.place_of(project), lambda tx: knowledge.enqueue(tx, bank, lessons, now))
+            return Remembered(0, f"{len(lessons)} findings wait for the memory: {error.message}")
+        return Remembered(sum(not each.refused for each in kept))
+
+    if not lessons or load_config(project).memory.mode == "off":
+        return Remembered(0)
     return _with_memory(project, ask)
 
 

@@ -41,6 +41,9 @@ def init(speech: Speech, quick: bool, as_json: bool) -> int:
         return code
     if done.survey is not None and done.survey.files:
         speech.say("\n" + "\n".join(done.survey.summary()) + "\n")
+    if done.remembered is not None and (done.remembered.count or done.remembered.trouble):
+        said = done.remembered.trouble or f"{done.remembered.count} findings: sf memory recall …"
+        speech.say(f"remembered: {said}")
     if done.trouble:
         speech.say(f"no scan:   {done.trouble}; all else is set up, and sf init scans again")
     speech.say('→ sf doctor checks keys, gates and sandbox; then sf plan "a goal" and sf auto')
@@ -62,17 +65,20 @@ def _tell(speech: Speech, done: Initialised) -> None:
 
 def _scan(speech: Speech, done: Initialised, *, silent: bool) -> Initialised:
     """The deep scan. That it fails is told, and is no reason not to work here."""
+    from sf.app.memories import remember_survey
     from sf.app.surveying import survey
 
     progress = Scanning(speech, silent=silent)
     try:
-        found = survey(Project(root=done.root.resolve(), home=sf_home()), progress)
+        project = Project(root=done.root.resolve(), home=sf_home())
+        found = survey(project, progress)
+        done = msgspec.structs.replace(done, survey=found)
+        return msgspec.structs.replace(done, remembered=remember_survey(project, found))
     except (SfError, OSError) as error:
         line = error.line() if isinstance(error, SfError) else f"{error.strerror}: {error.filename}"
         return msgspec.structs.replace(done, trouble=line)
     finally:
         progress.close()
-    return msgspec.structs.replace(done, survey=found)
 
 
 @click.command()
