@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +15,11 @@ import pytest
 
 from sf.domain.clock import Instant
 from sf.domain.knowledge import AntiPattern
-from sf.store import knowledge, units
+from sf.store import chapters, knowledge, units
 from sf.store.connection import transact
 from singularity_memory.engine import Engine
 from singularity_memory.model import Query
-from tests.support.stage import PASSING, Stage, say, scene, write
+from tests.support.stage import PASSING, Stage, call, say, scene, write
 
 WORKFLOW = """
 name = "short"
@@ -159,3 +164,42 @@ def test_the_commands_keep_find_and_forget(stage: Stage) -> None:
     assert refused.returncode == 1 and "a secret" in refused.stderr
     assert stage.sf("memory", "forget", kept).returncode == 0
     assert stage.sf("memory", "forget", kept).returncode == 1
+
+
+def test_an_agent_may_ask_for_itself(stage: Stage) -> None:
+    stage.sf("memory", "retain", "Dates are parsed in dates.py and must be ISO strings")
+    asks = call("recall", query="how are dates parsed")
+    work(stage, "Write the text", asks, write("a.txt", "whole\n"), say())
+    (answer,) = [span for span in spans(stage, "tool_call") if span["tool"] == "recall"]
+    assert answer["success"] and "from memory" in answer["output"]
+
+
+@pytest.mark.conforms("C-34")
+def test_chapters_are_kept_and_told_to_who_goes_on_after_a_crash(stage: Stage) -> None:
+    opened = call("chapter_open", name="look for every caller of parse")
+    stage.script(scene("execute", opened, write("a.txt", "whole\n"), say()), *PASSING, latency_ms=400)
+    stage.plan("Rename parse", workflow="short", adhoc=True)
+    live = subprocess.Popen(
+        [sys.executable, "-m", "sf", "auto"],
+        cwd=stage.root,
+        env={**os.environ, "SF_HOME": str(stage.home), "HOME": str(stage.home.parent)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 30
+    while not any(each.name.startswith("look") for each in chapters.of_unit(stage.read, "task/a1")):
+        assert time.monotonic() < deadline and live.poll() is None
+        time.sleep(0.02)
+    os.killpg(live.pid, signal.SIGKILL)
+    live.wait()
+    stage.script(scene("execute", write("a.txt", "whole\n"), say(WORDS)), *PASSING)
+    assert stage.auto().ending == "done"
+    first, cut_off, again = chapters.of_unit(stage.read, "task/a1")
+    assert (first.name, first.outcome, len(first.spans)) == ("execute", "pivot", 0)
+    assert cut_off.outcome is None
+    assert (again.outcome, len(again.spans)) == ("success", 1)
+    told = stage.read.all("SELECT content FROM messages WHERE run_id = :run", run=again.run_id)
+    prompt = b"".join(bytes(row["content"]) for row in told).decode()
+    assert "look for every caller of parse: under way when it was cut off" in prompt
+    assert "takes ISO strings only" in stage.sf("memory", "recall", "--json", "dates ISO").stdout

@@ -39,6 +39,12 @@ class PlainSite:
     async def diff(self) -> str:
         return ""
 
+    async def recall(self, query: str) -> str:
+        return ""
+
+    async def turn_to(self, name: str) -> None:
+        return None
+
 
 class Recorder:
     """Remembers what it is told and says what it was set to say."""

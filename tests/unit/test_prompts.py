@@ -48,6 +48,7 @@ FIRST: dict[str, Any] = {
     "findings": "- none",
     "reason": "gate_exhausted",
     "replans_left": 1,
+    "chapters": "- execute: under way when it was cut off",
 }
 RETRY = {
     **FIRST,

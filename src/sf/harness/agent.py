@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable
@@ -13,17 +12,19 @@ from typing import Any, Literal
 import msgspec
 
 from sf.config.schema import Tier
-from sf.domain import events
+from sf.domain import events, markers
 from sf.domain.budget import Budget
-from sf.domain.decide import Counter
 from sf.domain.dialogue import Reply, ToolCall
 from sf.domain.excerpt import head_and_tail, one_line
+from sf.domain.ids import ulid
 from sf.domain.phases import WRITING
 from sf.domain.runs import AttemptState, Lease, RunOutcome
 from sf.domain.units import Status, Unit
 from sf.errors import ModelUnavailable
-from sf.harness import artifacts, lessons
+from sf.harness import artifacts, briefing, lessons
+from sf.harness.bounds import Areas
 from sf.harness.calls import Caller
+from sf.harness.chapters import Chapters
 from sf.harness.desk import Desk
 from sf.harness.progress import Progress
 from sf.harness.prompts import Prompt
@@ -36,7 +37,8 @@ from sf.policy.orphans import MARK
 from sf.policy.sandbox import clean_env
 from sf.providers.scripted import Cue
 from sf.routing import route
-from sf.store import ledger, records, runs, spending, units
+from sf.store import records, runs, spending, units
+from sf.store.chapters import Outcome
 from sf.store.runs import TurnRecord
 from sf.store.tx import Tx
 from sf.tools.base import Answer
@@ -45,26 +47,12 @@ from sf.tools.toolbox import Toolbox
 _DIFF_LIMIT = 24_000
 _REMEMBERING = frozenset({"research", "plan", "execute", "tdd", "reassess"})
 """Conversations that are told what earlier work taught; a review judges by what it sees."""
+_CHAPTER_ENDS: dict[str, Outcome] = {
+    **dict.fromkeys(("submitted", "complete"), "success"),
+    **dict.fromkeys(("stale", "turns_spent"), "pivot"),
+}
 _NO_LIMIT = 1e8
 """Seconds: longer than anyone waits, and a number that every clock below can hold."""
-_TEST_FILE = re.compile(r"(^|/)(tests?|spec|__tests__)/|(^|/)test_|_test\.|\.test\.|\.spec\.|Tests?\.\w+$")
-
-
-class Areas(msgspec.Struct, frozen=True):
-    """Where a task may write, and where it may not."""
-
-    allowed: tuple[str, ...]
-    forbidden: tuple[str, ...]
-
-    @classmethod
-    def of(cls, task: Unit) -> Areas:
-        """The areas of a task's plan."""
-        plan = task.plan or {}
-        return cls(tuple(plan.get("allowed_areas", ())), tuple(plan.get("forbidden_areas", ())))
-
-
-def _joined(sets: list[Areas]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(area for each in sets for area in each.allowed))
 
 
 class Agent:
@@ -80,6 +68,7 @@ class Agent:
         self._trace_id = lease.run_id
         self._scratch: Path | None = None
         self._payer = spending.payer(desk.database.read, unit)
+        self._chapters = Chapters(desk, unit, lease)
 
     async def converse(
         self,
@@ -93,9 +82,11 @@ class Agent:
         """Hold one conversation of this run with the model that its phase is routed to."""
         desk, unit = self.desk, self.unit
         await self._state(AttemptState.BUILDING_PROMPT)
-        prompt = desk.prompts.phase(template, {**self._variables(), **variables})
+        feedback, self.feedback_read = records.unread_feedback(desk.database.read, unit.id)
+        told = briefing.variables(desk, unit, self.lease.run_id, feedback)
+        prompt = desk.prompts.phase(template, {**told, **variables})
         if template in _REMEMBERING:
-            prompt = msgspec.structs.replace(prompt, known=await self._known(self._subject()))
+            prompt = msgspec.structs.replace(prompt, known=await self._known(briefing.subject(desk, unit)))
         chosen = route(desk.config, unit.phase, tier)
         await self._state(AttemptState.LAUNCHING_AGENT, model=chosen.model)
         conversation = desk.catalog.start(chosen.model, Cue(template, unit.title, self._visit()))
@@ -117,10 +108,14 @@ class Agent:
         )
         await self._state(AttemptState.STREAMING_TURN)
         self._trace_prompt(template, prompt)
+        if template in _REMEMBERING:
+            await self._chapters.begin(template)
         try:
-            return await dialogue.run()
+            ended = await dialogue.run()
         finally:
             self._turn = dialogue.turn
+        await self._chapters.end(markers.without(ended.text), _CHAPTER_ENDS.get(ended.how, "failure"))
+        return ended
 
     # --- what the turn loop writes and asks (harness.turn.Recorder) ---
 
@@ -205,18 +200,11 @@ class Agent:
         await desk.database.write(
             lambda tx: lessons.window_closed(tx, self.lease, unit, summary, desk.rules, now)
         )
-        return await self._known(f"{self._subject()}\n{summary}")
+        return await self._known(f"{briefing.subject(desk, unit)}\n{summary}")
 
     async def _known(self, query: str) -> str:
         known = await self.desk.knowledge.recall(self.lease, query, self.unit.phase.value)
         return self.desk.prompts.known(known.variables())
-
-    def _subject(self) -> str:
-        """What this run is about, as a question to the memory."""
-        unit = self.unit
-        goal = str((unit.plan or {}).get("goal", ""))
-        error = one_line(records.unread_feedback(self.desk.database.read, unit.id)[0], 300)
-        return "\n".join(part for part in (unit.title, one_line(unit.description, 600), goal, error) if part)
 
     # --- parts ---
 
@@ -235,9 +223,12 @@ class Agent:
         refused = decision is not None and decision.verdict != "allow"
         shown = json.dumps(call.arguments) if call.arguments is not None else call.raw
         self._log(f"  {call.name} {one_line(shown, 300)} → {one_line(answer.response.output, 200)}")
+        span_id = ulid()
+        self._chapters.spanned(span_id)
         self.desk.tracer.span(
             "tool_call",
             trace_id=self._trace_id,
+            span_id=span_id,
             started_at=started_at,
             attrs={
                 "unit_id": self.unit.id,
@@ -281,7 +272,7 @@ class Agent:
         desk = self.desk
         harness = desk.config.harness
         reading = (desk.project.active(self.unit.id),)
-        own = self.area_sets()[0] if self.unit.type == "task" else Areas((), ())
+        own = Areas.of(self.unit) if self.unit.type == "task" else Areas((), ())
         site = WorkSite(
             self.place.folder,
             reading,
@@ -290,6 +281,8 @@ class Agent:
             scratch=self.scratch(),
             environment=clean_env(desk.environment, {MARK: self.lease.run_id}),
             diff=lambda: self.place.worktree.diff(self.place.shown_from),
+            recall=self._known,
+            turn_to=self._chapters.begin,
             abort_grace=harness.tool_abort_grace,
             abort_kill=harness.tool_abort_kill,
         )
@@ -311,7 +304,7 @@ class Agent:
         payload = {
             "tool": call.name,
             "arguments": call.arguments,
-            "unit": _issue(unit),
+            "unit": briefing.issue(unit),
             "phase": unit.phase.value,
             "run_id": self.lease.run_id,
         }
@@ -319,23 +312,6 @@ class Agent:
         return await desk.hooks.refusal(
             payload, cwd=desk.project.root, trace_id=self._trace_id, variables=variables
         )
-
-    def area_sets(self) -> list[Areas]:
-        """The areas that bind this unit: its own plan's, or those of each task that its present plan kept.
-
-        What a container's own run changes must be lawful for at least one of its tasks.
-        """
-        if self.unit.type == "task":
-            return [Areas.of(self.unit)]
-        kept = [task for task in self._tasks(self.unit) if task.succeeded or not task.terminal]
-        return [Areas.of(task) for task in kept] or [Areas((), ())]
-
-    def _tasks(self, unit: Unit) -> list[Unit]:
-        """The tasks below a container."""
-        found = []
-        for child in units.children(self.desk.database.read, unit.id):
-            found += [child] if child.type == "task" else self._tasks(child)
-        return found
 
     def _pace(self) -> Pace:
         harness = self.desk.config.harness
@@ -368,66 +344,6 @@ class Agent:
         """What the unit has changed so far, within a prompt's budget."""
         diff = await self.place.worktree.diff(self.place.shown_from)
         return head_and_tail(diff, _DIFF_LIMIT, "... [diff cut; git_diff shows all of it] ...")
-
-    def _variables(self) -> dict[str, Any]:
-        desk, unit = self.desk, self.unit
-        read = desk.database.read
-        text, self.feedback_read = records.unread_feedback(read, unit.id)
-        tries = _tries(desk, unit)
-        sets = self.area_sets()
-        return {
-            "unit_id": unit.id,
-            "unit_type": unit.type,
-            "phase": unit.phase.value,
-            "attempt": tries or None,
-            "session_id": unit.session_id,
-            "issue": _issue(unit),
-            "last_error": artifacts.error_for_prompt(desk.project, unit.id, text) or None,
-            "context": _context(desk, unit),
-            "attempts": artifacts.read(desk.project, unit.id, artifacts.ATTEMPTS, 4000),
-            "research": _inherited(desk, unit, artifacts.RESEARCH),
-            "plan": artifacts.read(desk.project, unit.id, artifacts.PLAN),
-            "gates": [Path(name).name for name in desk.rules.gates(unit)],
-            "allowed_areas": _joined(sets) if all(each.allowed for each in sets) else (),
-            "forbidden_areas": sets[0].forbidden if len(sets) == 1 else (),
-            "folder": str(desk.project.active(unit.id)),
-        }
-
-
-def _tries(desk: Desk, unit: Unit) -> int:
-    return ledger.count(desk.database.read, unit, Counter("tries", unit.phase.value))
-
-
-def _issue(unit: Unit) -> dict[str, Any]:
-    fields = ("id", "type", "title", "description", "priority", "metadata", "workflow")
-    return {name: getattr(unit, name) for name in fields}
-
-
-def _context(desk: Desk, unit: Unit) -> str:
-    """The titles above a unit, nearest last."""
-    titles: list[str] = []
-    parent_id = unit.parent_id
-    while parent_id is not None:
-        parent = units.get(desk.database.read, parent_id)
-        titles.insert(0, parent.title)
-        parent_id = parent.parent_id
-    return " › ".join(titles)
-
-
-def _inherited(desk: Desk, unit: Unit, name: str) -> str:
-    """A unit's own artifact, or the nearest one above it."""
-    current: Unit | None = unit
-    while current is not None:
-        text = artifacts.read(desk.project, current.id, name, 6000)
-        if text:
-            return text
-        current = units.get(desk.database.read, current.parent_id) if current.parent_id else None
-    return ""
-
-
-def is_test_file(path: str) -> bool:
-    """Whether a path looks like a test in any of the usual layouts."""
-    return _TEST_FILE.search(path) is not None
 
 
 async def nothing_missing(text: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from sf.errors import OutsideAreas
 from sf.harness.agent import Agent
+from sf.harness.bounds import area_sets
 from sf.harness.desk import Desk
 from sf.harness.hooks import script_path
 from sf.policy import areas
@@ -75,7 +76,7 @@ def _judge(agent: Agent, changes: Sequence[FileChange], *, by_areas: bool) -> li
     protected = (*areas.PROTECTED, *_scripts(agent.desk))
     verdicts = [
         areas.violations(listed, allowed=each.allowed, forbidden=each.forbidden, protected=protected)
-        for each in agent.area_sets()
+        for each in area_sets(agent.desk.database.read, agent.unit)
     ]
     if not by_areas:
         verdicts = [[item for item in found if item.rule not in _BY_AREAS] for found in verdicts]

@@ -13,11 +13,15 @@ from sf.domain import outcomes as o
 from sf.domain.clock import Instant
 from sf.domain.excerpt import one_line
 from sf.domain.knowledge import Lesson, abandoned, gate_mistake, learned, tagged, without_verdicts
+from sf.domain.phases import WRITING
 from sf.domain.runs import Lease
 from sf.domain.units import Unit
 from sf.harness.rules import Rules
 from sf.store import knowledge, records, units
 from sf.store.tx import Tx
+
+_TELLING = 5
+"""Words below which a chapter's intent tells nobody anything."""
 
 
 def mistake_made(tx: Tx, unit: Unit, outcome: o.GateFailed, rules: Rules, now: Instant) -> None:
@@ -27,6 +31,21 @@ def mistake_made(tx: Tx, unit: Unit, outcome: o.GateFailed, rules: Rules, now: I
     pattern = gate_mistake(outcome.gate, outcome.output, unit.title, unit.id)
     knowledge.mirror(tx, pattern, f"{unit.phase.value} {rules.bank}", now)
     knowledge.enqueue(tx, rules.bank, [pattern.lesson()], now)
+
+
+def chapter_ended(
+    tx: Tx, unit: Unit, chapter_id: str, name: str, intent: str, outcome: str, rules: Rules, now: Instant
+) -> None:
+    """A chapter is known by its intent; one that only bears its name says nothing.
+
+    The words that end a writing run are what its unit teaches, and are kept with that.
+    """
+    whole_run = name in {phase.value for phase in WRITING}
+    if not rules.bank or whole_run or outcome == "pivot" or len(intent.split()) < _TELLING:
+        return
+    text = f"{without_verdicts(intent)}\n({name} for “{one_line(unit.title, 160)}”: {outcome})"
+    tags = tagged("kind:chapter", f"outcome:{outcome}", f"phase:{unit.phase.value}")
+    knowledge.enqueue(tx, rules.bank, [Lesson(text, tags, {"unit": unit.id}, f"chapter-{chapter_id}")], now)
 
 
 def window_closed(tx: Tx, lease: Lease, unit: Unit, summary: str, rules: Rules, now: Instant) -> None:

@@ -37,6 +37,7 @@ VARIABLES = frozenset(
         "findings",
         "reason",
         "replans_left",
+        "chapters",
     }
 )
 """What every phase's template is given; names outside this set are errors."""

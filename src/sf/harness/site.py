@@ -22,6 +22,8 @@ class WorkSite:
         environment: Mapping[str, str],
         scratch: Path,
         diff: Callable[[], Awaitable[str]],
+        recall: Callable[[str], Awaitable[str]],
+        turn_to: Callable[[str], Awaitable[None]],
         abort_grace: float,
         abort_kill: float,
     ) -> None:
@@ -32,6 +34,8 @@ class WorkSite:
         self._environment = environment
         self._scratch = scratch
         self._diff = diff
+        self._recall = recall
+        self._turn_to = turn_to
         self._grace = abort_grace
         self._kill = abort_kill
 
@@ -53,3 +57,11 @@ class WorkSite:
     async def diff(self) -> str:
         """What the unit has changed so far."""
         return await self._diff()
+
+    async def recall(self, query: str) -> str:
+        """What is known from earlier work; empty when nothing is."""
+        return await self._recall(query)
+
+    async def turn_to(self, name: str) -> None:
+        """The work turns to something else."""
+        await self._turn_to(name)

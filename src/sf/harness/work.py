@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from sf.domain.plans import Plan
 from sf.domain.units import Unit
 from sf.errors import BadUsage, InvalidPlan, NoProduct
 from sf.harness import artifacts, judging
-from sf.harness.agent import Agent, is_test_file, must_submit, nothing_missing
+from sf.harness.agent import Agent, must_submit, nothing_missing
 from sf.harness.desk import Desk
 from sf.harness.turn import Ended
 from sf.routing import route
@@ -24,6 +25,7 @@ from sf.tools.toolbox import for_phase
 
 Work = Callable[[Agent], Awaitable[o.AnyOutcome]]
 
+_TEST_FILE = re.compile(r"(^|/)(tests?|spec|__tests__)/|(^|/)test_|_test\.|\.test\.|\.spec\.|Tests?\.\w+$")
 _AFTER_PLAN = frozenset({Phase.EXECUTE, Phase.TDD, Phase.VERIFY, Phase.REVIEW})
 
 _PLAN_FORMS: dict[str, type[Any]] = {"milestone": MilestonePlan, "slice": SlicePlan, "task": TaskPlan}
@@ -110,6 +112,11 @@ def _missing_change(agent: Agent) -> Callable[[str], Awaitable[str]]:
         return "" if changes else "no file of the worktree has changed."
 
     return missing
+
+
+def is_test_file(path: str) -> bool:
+    """Whether a path looks like a test in any of the usual layouts."""
+    return _TEST_FILE.search(path) is not None
 
 
 def _missing_tests(agent: Agent) -> Callable[[str], Awaitable[str]]:

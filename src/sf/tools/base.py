@@ -72,6 +72,14 @@ class Site(Protocol):
         """What the unit has changed so far."""
         ...
 
+    async def recall(self, query: str) -> str:
+        """What is known from earlier work; empty when nothing is."""
+        ...
+
+    async def turn_to(self, name: str) -> None:
+        """The work turns to something else."""
+        ...
+
 
 class Tool(ABC, Generic[A]):
     """One tool. `parameters` is the struct its arguments are checked against."""

@@ -10,14 +10,16 @@ from sf.domain.phases import WRITING, Phase
 from sf.tools.apply_patch import ApplyPatch
 from sf.tools.base import Tool
 from sf.tools.bash import Bash
+from sf.tools.chapter_open import ChapterOpen
 from sf.tools.edit_file import EditFile
 from sf.tools.git_diff import GitDiff
 from sf.tools.grep import Grep
 from sf.tools.list_files import ListFiles
 from sf.tools.read_file import ReadFile
+from sf.tools.recall import Recall
 from sf.tools.write_file import WriteFile
 
-READING: tuple[Tool[Any], ...] = (ReadFile(), ListFiles(), Grep(), GitDiff())
+READING: tuple[Tool[Any], ...] = (ReadFile(), ListFiles(), Grep(), GitDiff(), Recall())
 CHANGING: tuple[Tool[Any], ...] = (WriteFile(), EditFile(), ApplyPatch(), Bash())
 
 
@@ -43,5 +45,5 @@ class Toolbox:
 
 def for_phase(phase: Phase, *submits: Tool[Any]) -> Toolbox:
     """Reading tools always, changing ones in writing phases, and the phase's own submissions."""
-    changing = CHANGING if phase in WRITING else ()
+    changing = (*CHANGING, ChapterOpen()) if phase in WRITING else ()
     return Toolbox((*READING, *changing, *submits))
