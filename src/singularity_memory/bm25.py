@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 K1 = 1.2
-B = 0.6
+B = 0.75
 
 
 class Lexical(NamedTuple):

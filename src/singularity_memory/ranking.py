@@ -1,10 +1,11 @@
 """Ranking: what two arms say about an entry becomes one score. Pure.
 
 Each arm is read as evidence: how unlikely it is that an entry that has nothing to do with the query would
-look like this. For words that is BM25, a sum of logarithms of how rare each matching word is. For meaning it
-is z²/2, where z says how far the similarity stands out from that of the bank's other entries. Evidence adds
-up, and it weighs the arms anew for every query: a rare identifier speaks louder than a vague likeness, and a
-paraphrase that stands out louder than a common word.
+look like this. For words that is BM25, a sum of logarithms of how rare each matching word is, and for an
+entry that has all that was asked for, the logarithm of how few do. For meaning it is z²/2, where z says how
+far the similarity stands out from that of the bank's other entries. Evidence adds up, and so it weighs the
+arms anew for every query: a rare identifier speaks louder than a vague likeness, and a paraphrase that
+stands out louder than a common word.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 LEXICAL_WEIGHT = 0.4
+COMPLETE_WEIGHT = 1.3
+COMPLETE_FLOOR = 2.0
+COMPLETE = 0.9
+"""The share of a query's weight from which an entry is taken to have all that was asked for."""
 _KNEE = 2.0
 _STRAIGHT = 30.0
 _PRIOR_ENTRIES = 20
@@ -29,11 +34,22 @@ class Background(NamedTuple):
     deviation: float
 
 
+class Asked(NamedTuple):
+    """What a score is measured against: the bank's size, the lexical score of a text that says it all,
+    what similarities stand out from, and the weight that the embedder's judgement has."""
+
+    entries: int
+    whole: float
+    behind: Background | None
+    trust: float = 1.0
+
+
 class Candidate(NamedTuple):
     """What both arms say about one entry."""
 
     row: int
     lexical: float
+    coverage: float
     similarity: float | None
 
 
@@ -56,20 +72,19 @@ def background(count: int, total: float, squares: float) -> Background:
     return Background(mean, math.sqrt(max(variance, 1e-6)))
 
 
-def fuse(candidates: Sequence[Candidate], whole: float, behind: Background | None) -> list[Fused]:
-    """The candidates, best first; 1 is the score of an entry that says the query in so many words.
-
-    `whole` is the lexical score of such an entry, `behind` what the similarities stand out from.
-    """
+def fuse(candidates: Sequence[Candidate], asked: Asked) -> list[Fused]:
+    """The candidates, best first; 1 is the score of an entry that says the query in so many words."""
     lexical = _ranks([one.lexical if one.lexical > 0 else None for one in candidates])
     semantic = _ranks([one.similarity for one in candidates])
-    perfect = (LEXICAL_WEIGHT * whole + _meaning(1.0, behind)) or 1.0
+    complete = sum(one.coverage >= COMPLETE for one in candidates)
+    for_all = COMPLETE_WEIGHT * max(0.0, math.log(asked.entries / (complete + 0.5)) - COMPLETE_FLOOR)
+    perfect = LEXICAL_WEIGHT * asked.whole + for_all + asked.trust * _meaning(1.0, asked.behind)
     made = []
     for one, by_words, by_meaning in zip(candidates, lexical, semantic, strict=True):
-        words = LEXICAL_WEIGHT * one.lexical
-        evidence = words + _meaning(one.similarity, behind)
+        words = LEXICAL_WEIGHT * one.lexical + (for_all if one.coverage >= COMPLETE else 0.0)
+        evidence = words + asked.trust * _meaning(one.similarity, asked.behind)
         share = words / evidence if evidence else 0.0
-        made.append(Fused(one.row, evidence / perfect, by_words, by_meaning, share))
+        made.append(Fused(one.row, evidence / (perfect or 1.0), by_words, by_meaning, share))
     return sorted(made, key=lambda one: (-one.score, one.row))
 
 

@@ -10,17 +10,16 @@ from typing import NamedTuple
 
 from singularity_memory import bm25, decay, labels, ranking, words
 from singularity_memory.deadline import Deadline
+from singularity_memory.effort import EFFORTS, HURRIED, Lookup, choose
 from singularity_memory.embedders import Embedder, Vector
 from singularity_memory.errors import EmbeddingFailed
 from singularity_memory.maturity import WEIGHTS, maturity
 from singularity_memory.model import Explanation, Hit, Query
 from singularity_memory.store import Bank, Entry, Nearness, Store
 
-POOL = {"fast": 100, "accurate": 200}
-"""How many candidates each arm names."""
-SCANNED = 8_000
-"""How many index entries the lexical arm reads: the query's rarest words until there would be more."""
 _QUERIES = 512
+_HURRY = 0.010
+"""With less than this many seconds a recall reads little."""
 _RESERVE = 0.004
 """Seconds kept for reading the candidates and ranking them."""
 
@@ -51,35 +50,48 @@ class Recall:
         if bank is None or not bank.entries:
             return Found((), (), "")
         wanted = labels.of_filter(query.filter)
-        weighted = self._weights(bank, query.text)
-        pool = max(POOL[query.rerank_quality], query.top_k)
-        rows = self._by_words(bank, weighted, wanted, pool)
+        effort = EFFORTS[query.rerank_quality] if deadline.allows(_HURRY) else HURRIED
+        pool = max(effort.pool, query.top_k)
+        terms = words.terms(query.text)
+        frequencies = self._store.frequencies(bank, terms)
+        weights = bm25.weights(frequencies, terms, bank.entries)
+        lookup = choose(weights, frequencies, effort)
+        rows = self._by_words(bank, lookup, wanted, pool)
         near, reason = self._by_meaning(bank, query.text, pool, wanted, rows, deadline)
         chosen = dict.fromkeys((*rows, *near.nearest) if near else rows)
-        entries = {entry.row: entry for entry in self._store.entries(list(chosen))}
-        lexical = {row: bm25.score(entry.words, weighted, bank.mean_words) for row, entry in entries.items()}
+        best = self._ranked(bank, list(chosen), weights, near, now)[: query.top_k]
+        return Found(tuple(hit for hit, _ in best), tuple(row for _, row in best), reason)
+
+    def _by_words(self, bank: Bank, lookup: Lookup, wanted: frozenset[str], pool: int) -> list[int]:
+        if not lookup.weighted:
+            return []
+        found = self._store.lexical(bank, lookup.weighted, wanted, pool, ranked=lookup.ranked)
+        return [match.row for match in found]
+
+    def _ranked(
+        self, bank: Bank, rows: list[int], weights: Mapping[str, float], near: Nearness | None, now: float
+    ) -> list[tuple[Hit, int]]:
+        entries = {entry.row: entry for entry in self._store.entries(rows)}
+        lexical = {row: bm25.score(entry.words, weights, bank.mean_words) for row, entry in entries.items()}
         similar = near.similarities if near else {}
-        fused = ranking.fuse(
-            [ranking.Candidate(row, found.score, similar.get(row)) for row, found in lexical.items()],
-            bm25.highest(weighted),
+        asked = ranking.Asked(
+            bank.entries,
+            bm25.highest(weights),
             near.background if near else None,
+            self._embedder.trust if self._embedder else 0.0,
+        )
+        fused = ranking.fuse(
+            [
+                ranking.Candidate(row, found.score, found.coverage, similar.get(row))
+                for row, found in lexical.items()
+            ],
+            asked,
         )
         hits = [
             (_hit(entries[one.row], one, lexical[one.row], similar.get(one.row), now), one.row)
             for one in fused
         ]
-        alive = sorted((hit for hit in hits if hit[0].score > 0), key=lambda hit: (-hit[0].score, hit[1]))
-        best = alive[: query.top_k]
-        return Found(tuple(hit for hit, _ in best), tuple(row for _, row in best), reason)
-
-    def _weights(self, bank: Bank, text: str) -> dict[str, float]:
-        terms = words.terms(text)
-        return bm25.weights(self._store.frequencies(bank, terms), terms, bank.entries)
-
-    def _by_words(
-        self, bank: Bank, weighted: Mapping[str, float], wanted: frozenset[str], pool: int
-    ) -> list[int]:
-        return [match.row for match in self._store.lexical(bank, weighted, wanted, pool)] if weighted else []
+        return sorted((hit for hit in hits if hit[0].score > 0), key=lambda hit: (-hit[0].score, hit[1]))
 
     def _by_meaning(
         self,

@@ -28,6 +28,7 @@ class Vectors:
         self._matrix: Matrix = np.zeros((0, dimension), dtype=np.float32)
         self._owners: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._rows: NDArray[np.int64] = np.full(1, -1, dtype=np.int64)
+        self._wholes: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
         self._slots: dict[int, int] = {}
         self._passages = 0
         self._entries = 1
@@ -59,6 +60,7 @@ class Vectors:
             end = self._passages + len(passages)
             self._matrix[self._passages : end] = passages
             self._owners[self._passages : end] = slot
+            self._wholes[slot] = self._passages
             self._passages = end
 
     def keep_only(self, rows: Sequence[int]) -> None:
@@ -78,11 +80,13 @@ class Vectors:
         self, query: Vector, limit: int, allowed: Sequence[int] | None, also: Sequence[int]
     ) -> Nearness:
         """Every entry against a query; the nearest of those that are allowed."""
-        values = np.full(self._entries, _NOTHING, dtype=np.float32)
+        values: Vector = np.full(self._entries, _NOTHING, dtype=np.float32)
         if self._passages:
             near = self._matrix[: self._passages] @ query
             np.maximum.at(values, self._owners[: self._passages], near)
-        values[_DEAD] = _NOTHING
+            values += near[self._wholes[: self._entries]]
+            values *= np.float32(0.5)
+        values[self._rows[: self._entries] < 0] = _NOTHING
         there = values[values > _NOTHING]
         open_to = values
         if allowed is not None:
@@ -107,7 +111,9 @@ class Vectors:
             self._matrix = _grown(self._matrix, room)
             self._owners = _grown(self._owners, room)
         if self._entries >= len(self._rows):
-            self._rows = _grown(self._rows, max(expected, len(self._rows) * 3 // 2) + 64)
+            room = max(expected, len(self._rows) * 3 // 2) + 64
+            self._rows = _grown(self._rows, room)
+            self._wholes = _grown(self._wholes, room)
 
 
 class VectorCache:

@@ -28,6 +28,8 @@ class Clock:
 class WordEmbedder:
     """Texts with common words are near each other; quick, exact, the same everywhere."""
 
+    trust = 1.0
+
     def __init__(self, name: str = "words", dimension: int = 64) -> None:
         self.name, self.dimension = name, dimension
         self.broken = False

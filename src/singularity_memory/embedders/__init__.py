@@ -25,6 +25,10 @@ class Embedder(Protocol):
     def dimension(self) -> int:
         """How many numbers a vector has."""
 
+    @property
+    def trust(self) -> float:
+        """What its judgement weighs against that of the words; 1 for a good sentence model."""
+
     def documents(self, texts: Sequence[str]) -> Matrix:
         """One row for each text that is kept."""
 

@@ -29,6 +29,7 @@ class SentenceEmbedder:
 
     name = "all-minilm-l6-v2-int8"
     dimension = 384
+    trust = 1.0
 
     def __init__(self, threads: int = 2) -> None:
         import onnxruntime  # type: ignore[import-untyped]

@@ -29,6 +29,7 @@ class StaticEmbedder:
 
     name = "wordllama-l2-supercat-256"
     dimension = 256
+    trust = 0.25
 
     def __init__(self) -> None:
         from tokenizers import Tokenizer

@@ -62,7 +62,7 @@ class Kept(NamedTuple):
 
 
 class Nearness(NamedTuple):
-    """How near entries of a bank are to a query: of an entry's passages, the nearest counts."""
+    """How near entries of a bank are to a query: half for the whole entry, half for its nearest passage."""
 
     similarities: dict[int, float]
     """By row, of the nearest and of those that were asked about; without those that have no vectors."""
@@ -139,12 +139,15 @@ class Store(Protocol):
         """Of every entry, whether it is negative and what happened to it."""
 
     def frequencies(self, bank: Bank, terms: Sequence[str]) -> dict[str, int]:
-        """In how many entries of a bank each word is."""
+        """In about how many entries of a bank each word is; those in none are left out."""
 
     def lexical(
-        self, bank: Bank, weighted: Mapping[str, float], labels: frozenset[str], limit: int
+        self, bank: Bank, weighted: Mapping[str, float], labels: frozenset[str], limit: int, *, ranked: bool
     ) -> list[Match]:
-        """The entries that have one of the words at least and all of the labels, best first."""
+        """The entries that have one of the words at least and all of the labels, best first.
+
+        `ranked` by how often they have them as well, which costs more for words that are in many entries.
+        """
 
     def meaning(self, embedder: str, dimension: int) -> Meaning:
         """Search by an embedder's vectors in this store."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from singularity_memory.store import Match
 
@@ -46,8 +49,8 @@ def frequencies(connection: sqlite3.Connection, bank: int, terms: Sequence[str])
 def search(
     connection: sqlite3.Connection, bank: int, terms: Sequence[str], labels: Sequence[str], limit: int
 ) -> list[Match]:
-    """The best entries by BM25 that have one of the words, and all of the labels."""
-    wanted = " OR ".join(f'"{term}"' for term in terms)
+    """The best entries by FTS5's own BM25 that have one of the words, and all of the labels."""
+    wanted = " OR ".join(_quoted(term) for term in terms)
     narrowed = "".join(" AND rowid IN (SELECT row FROM labels WHERE bank = ? AND label = ?)" for _ in labels)
     values: list[object] = [wanted]
     for label in labels:
@@ -57,3 +60,36 @@ def search(
         [*values, limit],
     )
     return [Match(int(row), float(score)) for row, score in found]
+
+
+def scan(
+    connection: sqlite3.Connection,
+    bank: int,
+    weighted: Mapping[str, float],
+    allowed: Sequence[int] | None,
+    limit: int,
+) -> list[Match]:
+    """The best entries by the weight of the words that they have, however often; newest first among equals.
+
+    FTS5 takes microseconds to rank each entry that it finds; to name them takes a tenth of that.
+    """
+    lists = [(_rows_with(connection, bank, term), weight) for term, weight in weighted.items()]
+    rows, places = np.unique(np.concatenate([found for found, _ in lists]), return_inverse=True)
+    weights = np.concatenate([np.full(len(found), weight) for found, weight in lists])
+    scores = np.bincount(places, weights=weights, minlength=len(rows))
+    if allowed is not None:
+        fits = np.isin(rows, np.asarray(allowed, dtype=np.int64))
+        rows, scores = rows[fits], scores[fits]
+    order = np.lexsort((-rows, -scores))[:limit]
+    return [Match(int(rows[index]), float(scores[index])) for index in order]
+
+
+def _rows_with(connection: sqlite3.Connection, bank: int, term: str) -> NDArray[np.int64]:
+    """One string for all rows: a tenth of the time of a Python object for each."""
+    query = f"SELECT group_concat(rowid) FROM words_{bank} WHERE words_{bank} MATCH ?"
+    ((found,),) = connection.execute(query, (_quoted(term),)).fetchall()
+    return np.fromstring(found or "", dtype=np.int64, sep=",")
+
+
+def _quoted(term: str) -> str:
+    return f'"{term}"'

@@ -154,7 +154,7 @@ class PostgresStore:
             yield bool(negative), Standing(*history)
 
     def frequencies(self, bank: Bank, terms: Sequence[str]) -> dict[str, int]:
-        """In how many entries of a bank each word is."""
+        """In how many entries of a bank each word is; those in none are left out."""
         query = (
             "SELECT term, count(*) FROM unnest(%s::text[]) AS wanted (term)"
             " JOIN entries ON bank = %s AND terms @> ARRAY[term] GROUP BY term"
@@ -162,7 +162,7 @@ class PostgresStore:
         return {term: int(count) for term, count in self._server.read(query, (list(terms), bank.number))}
 
     def lexical(
-        self, bank: Bank, weighted: Mapping[str, float], labels: frozenset[str], limit: int
+        self, bank: Bank, weighted: Mapping[str, float], labels: frozenset[str], limit: int, *, ranked: bool
     ) -> list[Match]:
         """The entries that have one of the words at least and all of the labels, best first."""
         terms = list(weighted)
@@ -214,8 +214,11 @@ class ServerMeaning:
     ) -> Nearness:
         """The nearest entries that have all of the labels, nearest first, and something of others."""
         near = (
-            "WITH near AS MATERIALIZED (SELECT row, max(1 - (data <=> %s::halfvec)) AS similarity"
-            " FROM vectors JOIN entries USING (row) WHERE bank = %s AND vectors.embedder = %s GROUP BY row)"
+            "WITH far AS (SELECT row, passage, data <=> %s::halfvec AS distance"
+            " FROM vectors JOIN entries USING (row) WHERE bank = %s AND vectors.embedder = %s),"
+            " near AS MATERIALIZED (SELECT row,"
+            " 1 - (min(distance) + min(distance) FILTER (WHERE passage = 0)) / 2 AS similarity"
+            " FROM far GROUP BY row)"
         )
         asked = (_as_text(query), bank.number, self._embedder)
         allowed = _LABELLED if labels else ""

@@ -11,6 +11,7 @@ from singularity_memory.embedders import Halves
 from singularity_memory.standing import Standing
 from singularity_memory.store import Bank, Change, Entry, Kept, Match, Record, Settle, fts, rows
 from singularity_memory.store.file import File
+from singularity_memory.store.frequencies import Frequencies
 from singularity_memory.vectors import VectorCache
 
 T = TypeVar("T")
@@ -31,6 +32,7 @@ class SqliteStore:
 
     def __init__(self, path: Path) -> None:
         self._file = File(path)
+        self._frequencies = Frequencies()
 
     @property
     def name(self) -> str:
@@ -150,16 +152,22 @@ class SqliteStore:
             yield bool(negative), Standing(*history)
 
     def frequencies(self, bank: Bank, terms: Sequence[str]) -> dict[str, int]:
-        """In how many entries of a bank each word is."""
-        with self._file.reading() as reader:
-            return fts.frequencies(reader, bank.number, terms)
+        """In about how many entries of a bank each word is; those in none are left out."""
+        unknown = [term for term in terms if not self._frequencies.knows(bank, term)]
+        if unknown:
+            with self._file.reading() as reader:
+                self._frequencies.learn(bank, unknown, fts.frequencies(reader, bank.number, unknown))
+        return self._frequencies.of(bank, terms)
 
     def lexical(
-        self, bank: Bank, weighted: Mapping[str, float], labels: frozenset[str], limit: int
+        self, bank: Bank, weighted: Mapping[str, float], labels: frozenset[str], limit: int, *, ranked: bool
     ) -> list[Match]:
         """The entries that have one of the words at least and all of the labels, best first."""
         with self._file.reading() as reader:
-            return fts.search(reader, bank.number, list(weighted), sorted(labels), limit)
+            if ranked:
+                return fts.search(reader, bank.number, list(weighted), sorted(labels), limit)
+            allowed = self.labelled(bank, labels) if labels else None
+            return fts.scan(reader, bank.number, weighted, allowed, limit)
 
     def meaning(self, embedder: str, dimension: int) -> VectorCache:
         """Search in memory, over what is read from the file once."""
