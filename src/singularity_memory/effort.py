@@ -20,8 +20,8 @@ class Effort(NamedTuple):
 
 
 EFFORTS: dict[Quality, Effort] = {
-    "fast": Effort(pool=100, ranked=2_000, scanned=30_000),
-    "accurate": Effort(pool=300, ranked=40_000, scanned=400_000),
+    "fast": Effort(pool=120, ranked=2_000, scanned=30_000),
+    "accurate": Effort(pool=120, ranked=50_000, scanned=1_000_000),
 }
 HURRIED = Effort(pool=30, ranked=500, scanned=2_000)
 """When there is hardly any time left."""

@@ -9,7 +9,10 @@ from functools import lru_cache
 
 _RAW = re.compile(r"\w+(?:[./\\:-]+\w+)*")
 _WORD = re.compile(r"\w+")
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+"""Letters of languages that are written without spaces: two of them are a word here."""
+_FOREIGN = re.compile(f"{_UNSPACED.pattern}+|(?:(?!{_UNSPACED.pattern})[^\\W\\d_])+|\\d+")
 _LONGEST = 64
 _COMPOUND_PARTS = 8
 
@@ -49,9 +52,12 @@ def _of_raw(raw: str) -> tuple[str, ...]:
 
 
 def _of_word(word: str) -> Iterator[str]:
-    parts = _PART.findall(word)
+    parts = _PART.findall(word) if word.isascii() else _FOREIGN.findall(word)
     for part in parts:
-        yield stem(part.lower()[:_LONGEST])
+        if _UNSPACED.search(part):
+            yield from (part[at : at + 2] for at in range(max(1, len(part) - 1)))
+        else:
+            yield stem(part.lower()[:_LONGEST])
     if len(parts) > 1 and len(word) <= _LONGEST:
         yield word.lower().strip("_")
 

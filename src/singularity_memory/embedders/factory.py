@@ -31,6 +31,11 @@ def embedder(choice: Choice) -> Embedder | None:
         from singularity_memory.embedders.static import StaticEmbedder
 
         return StaticEmbedder()
+    if choice.name in ("openai", "ollama"):
+        from singularity_memory.embedders import remote
+
+        url = choice.url or (remote.OPENAI if choice.name == "openai" else remote.OLLAMA)
+        return remote.RemoteEmbedder(choice.name, url, choice.model, choice.key, choice.dimension)
     if choice.name == "none":
         return None
     raise UnknownEmbedder(f"there is no embedder {choice.name}; there are {', '.join(NAMES)}")

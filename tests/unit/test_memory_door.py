@@ -1,0 +1,99 @@
+"""The door: what is refused and why. The secrets are made up here, and of no use anywhere."""
+
+from __future__ import annotations
+
+import random
+import string
+
+import pytest
+
+from singularity_memory import door
+from singularity_memory.model import Draft
+
+
+def noise(length: int, letters: str = string.ascii_letters + string.digits) -> str:
+    made = random.Random(length).choices(letters, k=length - 2)
+    return "".join(made) + "a7"
+
+
+SECRETS = [
+    "deploy with " + "AKIA" + noise(16, string.ascii_uppercase + string.digits).upper(),
+    "the bot uses " + "ghp_" + noise(36) + " for now",
+    "token " + "glpat-" + noise(20),
+    "sk-" + "ant-" + noise(40),
+    "call it with " + "sk-" + noise(48),
+    "sk_" + "live_" + noise(24),
+    "xox" + "b-" + noise(12, string.digits) + "-" + noise(24),
+    "AIza" + noise(35),
+    "-----BEGIN RSA " + "PRIVATE KEY-----\nabc",
+    "postgresql://admin:" + noise(12) + "@db.internal/prod is the address",
+    "API_" + 'KEY = "' + noise(32) + '"',
+    "client_" + "secret: " + noise(40),
+    "eyJ" + noise(20) + ".eyJ" + noise(30) + "." + noise(30),
+]
+
+
+@pytest.mark.parametrize("text", SECRETS)
+def test_secrets_stay_out_of_content_and_metadata(text: str) -> None:
+    assert door.refusal(Draft(f"Remember that this works: {text}")).startswith("a secret")
+    assert door.refusal(Draft("Remember the deployment", metadata={"note": text})).startswith("a secret")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The API key is read from the environment variable SERVICE_API_KEY, never from the file",
+        "password = os.environ['DATABASE_PASSWORD_FOR_STAGING2']",
+        "token: ${CI_JOB_TOKEN_FOR_2024}",
+        "secret = vault://kv/data/app#password1",
+        "postgresql://user:$PASSWORD@host/db is how the address is built",
+        "the commit 3f786850e387550fdab836ed7e6dc881de23001b broke the token counter",
+        "self.access_token = self._token_source.fetch_token(client_id2)",
+        "Passwords must have twelve characters and a digit",
+        "max_tokens: 128000 and token_limit = 1000000000000",
+    ],
+)
+def test_talk_about_secrets_is_let_in(text: str) -> None:
+    assert door.refusal(Draft(text)) == ""
+
+
+@pytest.mark.parametrize(
+    ("draft", "reason"),
+    [
+        (Draft(""), "empty"),
+        (Draft(" \n\t "), "empty"),
+        (Draft("x " * 60_000), "too long"),
+        (Draft("ok"), "says nothing"),
+        (Draft("the of and 12 34"), "says nothing"),
+        (Draft("done done done " * 40), "says nothing"),
+        (Draft("good text\0with a NUL in it"), "not text"),
+        (Draft("half a letter \ud800 here"), "not text"),
+        (Draft("\x01\x02\x03\x04 binary junk here"), "not text"),
+        (Draft("a good memory", tags=("",)), "at most 64 tags"),
+        (Draft("a good memory", tags=tuple(str(number) for number in range(65))), "at most 64 tags"),
+        (Draft("a good memory", metadata={"blob": "ab " * 9000}), "more than"),
+    ],
+)
+def test_junk_is_refused_with_a_reason(draft: Draft, reason: str) -> None:
+    assert door.refusal(draft).startswith(reason)
+
+
+BOOT = """# Agents
+Always run make check before you commit. Never push to main. Tests use a real database and no mocks at all.
+Functions stay below fifty lines, and files below three hundred and fifty. Prose is short and plain."""
+
+
+def test_what_a_boot_file_says_is_not_kept_again() -> None:
+    copied = "Never push to main. Tests use a real database and no mocks at all."
+    assert door.refusal(Draft(copied), [BOOT]).startswith("restates")
+    assert door.refusal(Draft(copied)) == ""
+    own = "The integration tests need the database on port 5433, because 5432 is taken on the build machine"
+    assert door.refusal(Draft(own), [BOOT]) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Wir nutzen überall UTF-8 für Dateinamen", "テストは二つのワーカーで実行する", "用两个进程运行测试"],
+)
+def test_other_languages_are_text_too(text: str) -> None:
+    assert door.refusal(Draft(text)) == ""
