@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -37,9 +36,12 @@ def highest(weighted: Mapping[str, float]) -> float:
 def score(words: str, weighted: Mapping[str, float], mean_words: float) -> Lexical:
     """One entry's score."""
     cut = words.split(" ")
-    counts = Counter(word for word in cut if word in weighted)
     length = K1 * (1.0 - B + B * len(cut) / (mean_words or 1.0))
-    total = sum(weighted[word] * times * (K1 + 1.0) / (times + length) for word, times in counts.items())
-    whole = sum(weighted.values()) or 1.0
-    covered = sum(weighted[word] for word in counts)
-    return Lexical(total, covered / whole, tuple(word for word in weighted if word in counts))
+    total = covered = 0.0
+    matched = []
+    for term, weight in weighted.items():
+        if times := cut.count(term):
+            total += weight * times * (K1 + 1.0) / (times + length)
+            covered += weight
+            matched.append(term)
+    return Lexical(total, covered / (sum(weighted.values()) or 1.0), tuple(matched))

@@ -36,6 +36,8 @@ _ASSIGNED = re.compile(
     r"(?i)\b[\w.-]*(?:secret|token|passw(?:or)?d|api_?-?key|access_?-?key|private_?-?key|credential)[\w.-]*"
     r"[\"']?\s*(?:=>|[:=])\s*[\"']?([^\s\"',;]{12,})"
 )
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_CONTROL = re.compile("[\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffd]")
 _CALM_BITS = 3.5
 """Below this many bits a character a value is words or a name, not a secret."""
 _REFERENCE = re.compile(r"^(?:\$|<|\{|%|vault:|env:|os\.|process\.|self\.|config|getenv|\*{3})|\(")
@@ -69,7 +71,7 @@ def _size(draft: Draft) -> str:
 
 
 def _is_unstorable(text: str) -> bool:
-    return "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text)
+    return _UNSTORABLE.search(text) is not None
 
 
 def _metadata(draft: Draft) -> str:
@@ -103,16 +105,15 @@ def _junk(content: str) -> str:
         return "says nothing: fewer than two words that tell something"
     if len(found) >= 40 and len(telling) * 20 < len(found):
         return "says nothing: the same few words over and over"
-    printable = sum(letter.isprintable() or letter in "\n\t\r" for letter in content)
-    if printable < 0.9 * len(content):
+    if len(_CONTROL.findall(content)) > 0.1 * len(content):
         return "not text"
     return ""
 
 
 def _restated(content: str, boot_files: Iterable[str]) -> str:
-    mine = _shingles(content)
-    for text in boot_files if mine else ():
-        if len(mine & _shingles(text)) >= _RESTATED * len(mine):
+    for text in boot_files:
+        mine = _shingles(content)
+        if mine and len(mine & _shingles(text)) >= _RESTATED * len(mine):
             return "restates a file that every session reads anyway"
     return ""
 

@@ -59,7 +59,7 @@ class Recall:
         rows = self._by_words(bank, lookup, wanted, pool)
         near, reason = self._by_meaning(bank, query.text, pool, wanted, rows, deadline)
         chosen = dict.fromkeys((*rows, *near.nearest) if near else rows)
-        best = self._ranked(bank, list(chosen), weights, near, now)[: query.top_k]
+        best = self._best(query.top_k, bank, list(chosen), weights, near, now)
         return Found(tuple(hit for hit, _ in best), tuple(row for _, row in best), reason)
 
     def _by_words(self, bank: Bank, lookup: Lookup, wanted: frozenset[str], pool: int) -> list[int]:
@@ -68,8 +68,14 @@ class Recall:
         found = self._store.lexical(bank, lookup.weighted, wanted, pool, ranked=lookup.ranked)
         return [match.row for match in found]
 
-    def _ranked(
-        self, bank: Bank, rows: list[int], weights: Mapping[str, float], near: Nearness | None, now: float
+    def _best(
+        self,
+        count: int,
+        bank: Bank,
+        rows: list[int],
+        weights: Mapping[str, float],
+        near: Nearness | None,
+        now: float,
     ) -> list[tuple[Hit, int]]:
         entries = {entry.row: entry for entry in self._store.entries(rows)}
         lexical = {row: bm25.score(entry.words, weights, bank.mean_words) for row, entry in entries.items()}
@@ -87,11 +93,12 @@ class Recall:
             ],
             asked,
         )
-        hits = [
-            (_hit(entries[one.row], one, lexical[one.row], similar.get(one.row), now), one.row)
-            for one in fused
+        final = [_Scored(_final(entries[one.row], one, now), one, entries[one.row]) for one in fused]
+        alive = sorted((one for one in final if one.score > 0), key=lambda one: (-one.score, one.entry.row))
+        return [
+            (_hit(one, lexical[one.entry.row], similar.get(one.entry.row), now), one.entry.row)
+            for one in alive[:count]
         ]
-        return sorted((hit for hit in hits if hit[0].score > 0), key=lambda hit: (-hit[0].score, hit[1]))
 
     def _by_meaning(
         self,
@@ -129,12 +136,21 @@ class Recall:
         return made
 
 
-def _hit(
-    entry: Entry, fused: ranking.Fused, lexical: bm25.Lexical, similarity: float | None, now: float
-) -> Hit:
+class _Scored(NamedTuple):
+    score: float
+    fused: ranking.Fused
+    entry: Entry
+
+
+def _final(entry: Entry, fused: ranking.Fused, now: float) -> float:
+    state = maturity(entry.standing, negative=entry.negative, now=now)
+    return fused.score * WEIGHTS[state] * decay.factor(entry.standing, negative=entry.negative, now=now)
+
+
+def _hit(one: _Scored, lexical: bm25.Lexical, similarity: float | None, now: float) -> Hit:
+    entry, fused = one.entry, one.fused
     standing, negative = entry.standing, entry.negative
     state = maturity(standing, negative=negative, now=now)
-    factor = decay.factor(standing, negative=negative, now=now)
     explanation = Explanation(
         fused=fused.score,
         lexical_rank=fused.lexical_rank,
@@ -145,19 +161,11 @@ def _hit(
         lexical_share=fused.lexical_share,
         maturity=state,
         maturity_weight=WEIGHTS[state],
-        decay=factor,
+        decay=decay.factor(standing, negative=negative, now=now),
         age_days=decay.age(standing, now),
         half_life_days=decay.half_life(standing.confidence),
         tier=decay.tier(standing, now),
         negative=negative,
         matched=lexical.matched,
     )
-    return Hit(
-        entry.id,
-        entry.document_id,
-        entry.content,
-        entry.tags,
-        entry.metadata,
-        fused.score * WEIGHTS[state] * factor,
-        explanation,
-    )
+    return Hit(entry.id, entry.document_id, entry.content, entry.tags, entry.metadata, one.score, explanation)

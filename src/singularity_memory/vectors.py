@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -16,6 +17,7 @@ from singularity_memory.store import Bank, Kept, Nearness, Store
 
 T = TypeVar("T", bound=np.generic)
 _BANKS = 8
+_AT_ONCE = 4096
 _NOTHING = np.float32(-2.0)
 _DEAD = 0
 """The slot that the vectors of removed entries belong to."""
@@ -29,6 +31,8 @@ class Vectors:
         self._owners: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._rows: NDArray[np.int64] = np.full(1, -1, dtype=np.int64)
         self._wholes: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
+        self._parts: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        """Where the passages are that are not the whole of an entry."""
         self._slots: dict[int, int] = {}
         self._passages = 0
         self._entries = 1
@@ -46,22 +50,35 @@ class Vectors:
 
     def put(self, kept: Iterable[Kept], expected: int = 0) -> None:
         """Add the vectors of entries, in place of those that they had."""
+        waiting = iter(kept)
+        while some := list(itertools.islice(waiting, _AT_ONCE)):
+            self._put_some(some, expected)
+
+    def _put_some(self, some: Sequence[Kept], expected: int) -> None:
         width = self._matrix.shape[1]
-        for row, data in kept:
-            passages = np.frombuffer(data, dtype=np.float16).reshape(-1, width)
-            self._reserve(len(passages), expected)
-            slot = self._slots.get(row)
-            if slot is None:
-                slot = self._slots[row] = self._entries
-                self._rows[slot] = row
-                self._entries += 1
-            else:
-                self._kill(slot)
-            end = self._passages + len(passages)
-            self._matrix[self._passages : end] = passages
-            self._owners[self._passages : end] = slot
-            self._wholes[slot] = self._passages
-            self._passages = end
+        sizes = np.array([len(data) // (2 * width) for _, data in some])
+        whole = int(sizes.sum())
+        self._reserve(whole, len(some), expected)
+        start, end = self._passages, self._passages + whole
+        halves = np.frombuffer(b"".join(data for _, data in some), dtype=np.float16)
+        self._matrix[start:end] = halves.reshape(-1, width)
+        slots = np.array([self._slot(row) for row, _ in some])
+        self._owners[start:end] = np.repeat(slots, sizes)
+        self._wholes[slots] = start + np.cumsum(sizes) - sizes
+        self._passages = end
+        later = np.ones(whole, dtype=bool)
+        later[np.cumsum(sizes) - sizes] = False
+        self._parts = np.concatenate([self._parts, start + np.flatnonzero(later)])
+
+    def _slot(self, row: int) -> int:
+        slot = self._slots.get(row)
+        if slot is not None:
+            self._kill(slot)
+            return slot
+        slot = self._slots[row] = self._entries
+        self._rows[slot] = row
+        self._entries += 1
+        return slot
 
     def keep_only(self, rows: Sequence[int]) -> None:
         """Let go of the vectors of all other entries."""
@@ -83,11 +100,12 @@ class Vectors:
         values: Vector = np.full(self._entries, _NOTHING, dtype=np.float32)
         if self._passages:
             near = self._matrix[: self._passages] @ query
-            np.maximum.at(values, self._owners[: self._passages], near)
-            values += near[self._wholes[: self._entries]]
-            values *= np.float32(0.5)
+            values = near[self._wholes[: self._entries]]
+            nearest = values.copy()
+            np.maximum.at(nearest, self._owners[self._parts], near[self._parts])
+            values = (values + nearest) * np.float32(0.5)
         values[self._rows[: self._entries] < 0] = _NOTHING
-        there = values[values > _NOTHING]
+        there = values[values > _NOTHING].astype(np.float64)
         open_to = values
         if allowed is not None:
             fits = np.isin(self._rows[: self._entries], np.asarray(allowed, dtype=np.int64))
@@ -95,23 +113,22 @@ class Vectors:
         best = [int(self._rows[slot]) for slot in _best(open_to, limit)]
         slots = {row: self._slots[row] for row in (*best, *also) if row in self._slots}
         similarities = {row: float(values[slot]) for row, slot in slots.items()}
-        return Nearness(
-            similarities, best, background(len(there), float(there.sum()), float((there**2).sum()))
-        )
+        return Nearness(similarities, best, background(len(there), float(there.sum()), float(there @ there)))
 
     def _kill(self, slot: int) -> None:
         mine = np.flatnonzero(self._owners[: self._passages] == slot)
         self._owners[mine] = _DEAD
+        self._parts = self._parts[self._owners[self._parts] != _DEAD]
         self._dead += len(mine)
 
-    def _reserve(self, passages: int, expected: int) -> None:
+    def _reserve(self, passages: int, entries: int, expected: int) -> None:
         needed = self._passages + passages
         if needed > len(self._matrix):
             room = max(needed, expected, len(self._matrix) + len(self._matrix) // 2) + 64
             self._matrix = _grown(self._matrix, room)
             self._owners = _grown(self._owners, room)
-        if self._entries >= len(self._rows):
-            room = max(expected, len(self._rows) * 3 // 2) + 64
+        if self._entries + entries > len(self._rows):
+            room = max(self._entries + entries, expected, len(self._rows) * 3 // 2) + 64
             self._rows = _grown(self._rows, room)
             self._wholes = _grown(self._wholes, room)
 

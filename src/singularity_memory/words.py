@@ -27,10 +27,7 @@ STOP = frozenset(_STOP.split())
 
 def tokens(text: str) -> list[str]:
     """Every word of a text in order; of a name written in several parts, its parts and the whole of it."""
-    found: list[str] = []
-    for raw in _RAW.findall(unicodedata.normalize("NFC", text)):
-        found.extend(_of_raw(raw))
-    return found
+    return list(_tokens(text))
 
 
 def terms(query: str) -> list[str]:
@@ -38,6 +35,15 @@ def terms(query: str) -> list[str]:
     unique = list(dict.fromkeys(tokens(query)))
     telling = [word for word in unique if word not in STOP]
     return telling or unique
+
+
+@lru_cache(maxsize=8)
+def _tokens(text: str) -> tuple[str, ...]:
+    """Remembered for a moment: a text at the door is cut for the door and for the index."""
+    found: list[str] = []
+    for raw in _RAW.findall(unicodedata.normalize("NFC", text)):
+        found.extend(_of_raw(raw))
+    return tuple(found)
 
 
 @lru_cache(maxsize=65_536)

@@ -1,0 +1,116 @@
+"""Vectors in memory: what is added, replaced and removed, against a plain computation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from singularity_memory.ranking import Asked, Background, Candidate, background, fuse
+from singularity_memory.store import Kept
+from singularity_memory.vectors import Vectors
+
+WIDTH = 8
+QUERY = np.eye(WIDTH, dtype=np.float32)[0]
+
+
+def of(*firsts: float) -> bytes:
+    """Passages with these similarities to the query."""
+    made = np.zeros((len(firsts), WIDTH), dtype=np.float16)
+    made[:, 0] = firsts
+    return made.tobytes()
+
+
+def test_half_for_the_whole_and_half_for_the_nearest_passage() -> None:
+    vectors = Vectors(WIDTH)
+    vectors.put([Kept(7, of(0.5)), Kept(9, of(0.25, 0.75, 0.5)), Kept(11, of(0.75, 0.25))])
+    found = vectors.nearest(QUERY, 10, None, ())
+    assert found.similarities == {7: 0.5, 9: 0.5, 11: 0.75}
+    assert found.nearest[0] == 11
+
+
+def test_others_are_told_of_and_filters_hold() -> None:
+    vectors = Vectors(WIDTH)
+    vectors.put([Kept(row, of(row / 16)) for row in range(1, 11)])
+    found = vectors.nearest(QUERY, 2, [1, 2, 3], (9, 99))
+    assert found.nearest == [3, 2]
+    assert found.similarities == {3: 3 / 16, 2: 2 / 16, 9: 9 / 16}
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(
+                st.just("put"), st.integers(1, 12), st.lists(st.integers(-8, 8), min_size=1, max_size=3)
+            ),
+            st.tuples(st.just("keep"), st.integers(1, 12), st.just([])),
+        ),
+        max_size=30,
+    )
+)
+def test_any_sequence_gives_what_is_there(steps: list[tuple[str, int, list[int]]]) -> None:
+    vectors, there = Vectors(WIDTH), dict[int, list[float]]()
+    for what, row, values in steps:
+        if what == "put":
+            there[row] = [value / 8 for value in values]
+            vectors.put([Kept(row, of(*there[row]))])
+        else:
+            there = {key: value for key, value in there.items() if key != row}
+            vectors.keep_only(sorted(there))
+    found = vectors.nearest(QUERY, 100, None, ())
+    assert found.similarities == {row: (values[0] + max(values)) / 2 for row, values in there.items()}
+    assert len(found.nearest) == len(there)
+
+
+def test_an_empty_bank_has_a_background_and_nothing_near() -> None:
+    found = Vectors(WIDTH).nearest(QUERY, 5, None, (1,))
+    assert (found.similarities, found.nearest) == ({}, [])
+    assert found.background.deviation > 0
+
+
+# --- ranking -----------------------------------------------------------------------------------------
+
+BEHIND = Background(0.1, 0.1)
+
+
+def order(*candidates: Candidate, behind: Background | None = BEHIND) -> list[int]:
+    return [one.row for one in fuse(candidates, Asked(10_000, 60.0, behind))]
+
+
+def test_a_rare_name_leads_over_a_vague_likeness_and_a_clear_likeness_over_a_common_word() -> None:
+    assert order(Candidate(1, 20.0, 1.0, 0.1), Candidate(2, 0.0, 0.0, 0.4)) == [1, 2]
+    assert order(Candidate(1, 2.0, 0.1, 0.1), Candidate(2, 0.0, 0.0, 0.6)) == [2, 1]
+
+
+def test_an_arm_that_is_silent_leaves_the_other_ones_order() -> None:
+    by_words = [Candidate(row, float(10 - row), 0.3, None) for row in range(8)]
+    assert order(*by_words, behind=None) == list(range(8))
+    by_meaning = [Candidate(row, 0.0, 0.0, 0.9 - row / 5) for row in range(8)]
+    assert order(*by_meaning) == list(range(8)), "also among those that do not stand out"
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 60), st.floats(0, 1), st.one_of(st.none(), st.floats(-1, 1))),
+        min_size=1,
+        max_size=20,
+    )
+)
+def test_scores_are_between_0_and_1_and_more_evidence_is_never_worse(
+    parts: list[tuple[float, float, float | None]],
+) -> None:
+    candidates = [Candidate(row, *part) for row, part in enumerate(parts)]
+    asked = Asked(10_000, 60.0, BEHIND)
+    fused = {one.row: one.score for one in fuse(candidates, asked)}
+    assert all(0 <= score <= 1 for score in fused.values())
+    better = [candidates[0]._replace(lexical=60.0, similarity=1.0), *candidates[1:]]
+    assert fuse(better, asked)[0].score >= max(fused.values()) - 1e-9
+
+
+def test_the_background_of_few_entries_leans_on_what_is_usual() -> None:
+    assert background(0, 0.0, 0.0) == pytest.approx((0.1, 0.12))
+    many = background(100_000, 30_000.0, 10_000.0)
+    assert many.mean == pytest.approx(0.3, abs=1e-3)
+    assert many.deviation == pytest.approx(0.1, abs=1e-3)
