@@ -5,7 +5,7 @@ RUN_STAMP := $(VENV)/.run-stamp
 DEV_STAMP := $(VENV)/.dev-stamp
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: help demo test chaos fast check format install bench conformance golden golden-db clean
+.PHONY: help demo test chaos fast check format install bench bench-memory conformance golden golden-db clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -60,6 +60,16 @@ format: $(DEV_STAMP) ## rewrite the files in the project's format
 bench: .bench/.stamp ## measure sf against its peers; BENCH=transition runs one
 	@.bench/bin/python -m bench $(BENCH)
 
+.bench-memory/.stamp: requirements/bench-memory.txt
+	@echo "setting up .bench-memory with the peers …"
+	@$(PYTHON) -m venv .bench-memory
+	@.bench-memory/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench-memory.txt
+	@.bench-memory/bin/python scripts/link_package.py
+	@touch $@
+
+bench-memory: .bench-memory/.stamp ## measure the memory against its peers; MEMORY_DATA=folder for quality
+	@.bench-memory/bin/python -m bench memory
+
 conformance: $(DEV_STAMP) ## write docs/conformance.md anew
 	@$(BIN)/python scripts/conformance.py
 
@@ -70,4 +80,4 @@ golden-db: $(DEV_STAMP) ## make the golden databases of every schema version ane
 	@$(BIN)/python scripts/golden_db.py
 
 clean: ## remove what make made
-	rm -rf $(VENV) .bench .mypy_cache .ruff_cache
+	rm -rf $(VENV) .bench .bench-memory .mypy_cache .ruff_cache

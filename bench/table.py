@@ -19,6 +19,8 @@ class Row(msgspec.Struct, frozen=True):
     """The target as a ratio."""
     most: float | None = None
     """The target as a quantity."""
+    least: float | None = None
+    """The target of a quantity that should be large."""
 
     @property
     def ratio(self) -> float | None:
@@ -30,6 +32,8 @@ class Row(msgspec.Struct, frozen=True):
         """Whether the target is met; None where there is none."""
         if self.most is not None:
             return self.ours <= self.most
+        if self.least is not None:
+            return self.ours >= self.least
         if self.most_ratio is not None and self.ratio is not None:
             return self.ratio <= self.most_ratio
         return None
@@ -39,13 +43,15 @@ class Row(msgspec.Struct, frozen=True):
         """The target in words."""
         if self.most is not None:
             return f"≤ {_quantity(self.most, self.unit)}"
+        if self.least is not None:
+            return f"≥ {_quantity(self.least, self.unit)}"
         return f"≤ {self.most_ratio:g}×" if self.most_ratio is not None else ""
 
 
 def _quantity(value: float, unit: str) -> str:
     if unit == "s":
         return f"{value * 1000:.3g} ms" if value < 10 else f"{value:.1f} s"
-    return f"{value:,.0f} {unit}"
+    return f"{value:,.0f} {unit}" if unit else f"{value:.3f}"
 
 
 _HEADS = ("what", "sf", "against", "peer", "ratio", "target", "met")

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 PACKAGE = "sf"
+MEMORY = "singularity_memory"
+"""A package of its own: it knows nothing of sf."""
 LAYERS: dict[str, int] = {
     "domain": 0,
     "errors": 0,
@@ -74,7 +76,7 @@ def imports_of(file: Path, source: Path, known: frozenset[str]) -> Iterator[Impo
     package = importer if file.name == "__init__.py" else importer.rpartition(".")[0]
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"), str(file))):
         for name in _named(node, package, known):
-            if name == PACKAGE or name.startswith(PACKAGE + "."):
+            if name.split(".")[0] in (PACKAGE, MEMORY):
                 yield Import(importer, file, node.lineno, name)  # type: ignore[attr-defined]
 
 
@@ -94,6 +96,11 @@ def _named(node: ast.AST, package: str, known: frozenset[str]) -> Iterator[str]:
 def broken_rule(found: Import) -> str:
     """Which rule between units an import breaks; empty for none."""
     if found.importer in EXEMPT or unit_of(found.importer) == SHIPPED_FAKES:
+        return ""
+    if found.importer.split(".")[0] == MEMORY:
+        apart = found.imported.split(".")[0] == PACKAGE
+        return f"{MEMORY} imports nothing from {PACKAGE}, but {found.imported}" if apart else ""
+    if found.imported.split(".")[0] == MEMORY:
         return ""
     here, there = unit_of(found.importer), unit_of(found.imported)
     if there == SHIPPED_FAKES:
@@ -116,7 +123,7 @@ def cycles(found: list[Import]) -> Iterator[Violation]:
     """One violation for each group of modules that import each other in a circle."""
     edges: dict[str, dict[str, Import]] = {}
     for item in found:
-        if item.imported != item.importer and item.imported != PACKAGE:
+        if item.imported != item.importer and item.imported not in (PACKAGE, MEMORY):
             edges.setdefault(item.importer, {}).setdefault(item.imported, item)
     while True:
         try:
@@ -131,7 +138,7 @@ def cycles(found: list[Import]) -> Iterator[Violation]:
 
 def check(source: Path) -> list[Violation]:
     """Every violation below a source folder."""
-    files = sorted((source / PACKAGE).rglob("*.py"))
+    files = sorted(file for package in (PACKAGE, MEMORY) for file in (source / package).rglob("*.py"))
     known = frozenset(module_name(file, source) for file in files)
     found = [item for file in files for item in imports_of(file, source, known)]
     broken = [Violation(item.file, item.line, rule) for item in found if (rule := broken_rule(item))]

@@ -14,7 +14,7 @@ import numpy as np
 
 from singularity_memory import decay, door, identity, labels, lines, maturity, standing, words
 from singularity_memory.embedders import Embedder, Halves, factory
-from singularity_memory.errors import BadRequest, EmbeddingFailed, UnknownEntry
+from singularity_memory.errors import BadRequest, EmbeddingFailed, StoreFailed, UnknownEntry
 from singularity_memory.model import (
     NEGATIVE_TAG,
     Answer,
@@ -27,12 +27,14 @@ from singularity_memory.model import (
 )
 from singularity_memory.passages import passages
 from singularity_memory.recall import Recall
+from singularity_memory.renewal import Renewal
 from singularity_memory.store import Bank, Changed, Entry, Record, Store, rows
 
 MOST_RESULTS = 1000
 LONGEST_QUERY = 10_000
 _LONGEST_NAME = 512
 _PORTION = 200
+_RENEWED = 32
 _TOUCHES = 512
 """How many recalled entries wait for their access to be counted; it is lost when the process is killed."""
 
@@ -47,12 +49,16 @@ class Engine:
         *,
         clock: Callable[[], float] = time.time,
         boot_files: Sequence[str] = (),
+        renew: bool = True,
     ) -> None:
         self._store, self._embedder, self._clock = store, embedder, clock
         self._boot_files = tuple(boot_files)
         self._recall = Recall(store, embedder)
         self._touched: Counter[int] = Counter()
         self._lock = threading.Lock()
+        self._renewal = Renewal(lambda: self.refresh(_RENEWED)) if renew and embedder else None
+        if self._renewal and store.count_unembedded(self._embedder_name):
+            self._renewal.want()
 
     @classmethod
     def open(
@@ -62,10 +68,15 @@ class Engine:
         embedder: Embedder | str | None = "sentence",
         clock: Callable[[], float] = time.time,
         boot_files: Sequence[str] = (),
+        renew: bool = True,
     ) -> Self:
-        """The memory in a file, made when there is none, or on a PostgreSQL server (`postgresql://…`)."""
+        """The memory in a file, made when there is none, or on a PostgreSQL server (`postgresql://…`).
+
+        `boot_files` are texts that every session reads, not to be retained. With `renew`, entries without
+        vectors by this embedder get them in the background; otherwise when `refresh` is called.
+        """
         made = factory.embedder(factory.Choice(embedder)) if isinstance(embedder, str) else embedder
-        return cls(_store_at(place), made, clock=clock, boot_files=boot_files)
+        return cls(_store_at(place), made, clock=clock, boot_files=boot_files, renew=renew)
 
     def __enter__(self) -> Self:
         return self
@@ -75,6 +86,8 @@ class Engine:
 
     def close(self) -> None:
         """Count the accesses that wait, and let go of the store."""
+        if self._renewal:
+            self._renewal.close()
         self._count_accesses()
         self._store.close()
 
@@ -171,16 +184,22 @@ class Engine:
         return [self._stats(bank, unembedded.get(bank.name, 0)) for bank in self._store.banks()]
 
     def health(self) -> Health:
-        """Whether the store answers, and with what the memory works."""
-        banks = self._store.banks()
+        """Whether the store answers, and with what the memory works. Never raises."""
+        try:
+            banks = self._store.banks()
+            unembedded = sum(self._store.count_unembedded(self._embedder_name).values())
+            reason = ""
+        except StoreFailed as error:
+            banks, unembedded, reason = [], 0, error.message
         return Health(
-            ok=True,
+            ok=not reason,
             store=self._store.name,
             embedder=self._embedder_name,
             dimension=self._embedder.dimension if self._embedder else 0,
             banks=len(banks),
             entries=sum(bank.entries for bank in banks),
-            unembedded=sum(self._store.count_unembedded(self._embedder_name).values()),
+            unembedded=unembedded,
+            reason=reason,
         )
 
     def export(self, bank: str) -> Iterator[str]:
@@ -220,8 +239,13 @@ class Engine:
         known = self._store.write(
             bank, [record for record, _ in kept], "", lambda _, record: Changed(histories[record.document_id])
         )
+        self._want_renewal()
         for (record, _), was_there in zip(kept, known, strict=True):
             yield Retained(record.document_id, record.id, "updated" if was_there else "stored")
+
+    def _want_renewal(self) -> None:
+        if self._renewal:
+            self._renewal.want()
 
     def _settle(self, entry: Entry | None, record: Record) -> Changed:
         """A document seen again keeps its history, and a warning stays one."""
@@ -237,6 +261,7 @@ class Engine:
         try:
             made = self._vectors_of([record.content for record in records])
         except EmbeddingFailed:
+            self._want_renewal()
             return list(records)
         return [record._replace(vectors=data) for record, data in zip(records, made, strict=True)]
 

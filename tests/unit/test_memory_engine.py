@@ -36,7 +36,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def engine(tmp_path: Path, static: StaticEmbedder, clock: Clock) -> Iterator[Engine]:
-    with Engine.open(tmp_path / "memory.db", embedder=static, clock=clock) as made:
+    with Engine.open(tmp_path / "memory.db", embedder=static, clock=clock, renew=False) as made:
         yield made
 
 
@@ -147,12 +147,12 @@ def test_what_helps_or_is_validated_is_fresh_again(engine: Engine, clock: Clock,
 
 
 def test_recalls_count_as_accesses(tmp_path: Path, static: StaticEmbedder, clock: Clock) -> None:
-    with Engine.open(tmp_path / "memory.db", embedder=static, clock=clock) as engine:
+    with Engine.open(tmp_path / "memory.db", embedder=static, clock=clock, renew=False) as engine:
         engine.retain(BANK, [Draft(PARSER)])
         for _ in range(10):
             engine.recall(Query(BANK, "parser"))
     clock.now += 7 * DAY
-    with Engine.open(tmp_path / "memory.db", embedder=static, clock=clock) as engine:
+    with Engine.open(tmp_path / "memory.db", embedder=static, clock=clock, renew=False) as engine:
         assert engine.recall(Query(BANK, "parser")).entries[0].explanation.decay == 1.0, (
             "the buffer of seven days"
         )
@@ -199,7 +199,7 @@ def test_a_deadline_that_has_passed_gives_what_there_is(engine: Engine) -> None:
 
 
 def test_without_an_embedder_words_still_find(tmp_path: Path) -> None:
-    with Engine.open(tmp_path / "memory.db", embedder="none") as engine:
+    with Engine.open(tmp_path / "memory.db", embedder="none", renew=False) as engine:
         engine.retain(BANK, [Draft(PARSER), Draft(TESTS)])
         answer = engine.recall(Query(BANK, "parse_config"))
     assert (answer.entries[0].content, answer.degraded) == (PARSER, True)
@@ -207,8 +207,8 @@ def test_without_an_embedder_words_still_find(tmp_path: Path) -> None:
 
 def test_another_process_is_seen(tmp_path: Path, static: StaticEmbedder) -> None:
     with (
-        Engine.open(tmp_path / "memory.db", embedder=static) as one,
-        Engine.open(tmp_path / "memory.db", embedder=static) as other,
+        Engine.open(tmp_path / "memory.db", embedder=static, renew=False) as one,
+        Engine.open(tmp_path / "memory.db", embedder=static, renew=False) as other,
     ):
         one.retain(BANK, [Draft(PARSER)])
         assert ask(other, "parser") == [PARSER]

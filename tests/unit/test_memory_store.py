@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def embedder() -> WordEmbedder:
 
 @pytest.fixture
 def engine(place: str, embedder: WordEmbedder, clock: Clock) -> Iterator[Engine]:
-    with Engine.open(place, embedder=embedder, clock=clock) as made:
+    with Engine.open(place, embedder=embedder, clock=clock, renew=False) as made:
         yield made
 
 
@@ -64,7 +65,7 @@ def test_both_arms_find_and_explain(engine: Engine) -> None:
 def test_stores_score_alike(server: Server, tmp_path: Path, clock: Clock) -> None:
     scores = []
     for place in (str(tmp_path / "memory.db"), memory_url(server)):
-        with Engine.open(place, embedder=WordEmbedder(), clock=clock) as engine:
+        with Engine.open(place, embedder=WordEmbedder(), clock=clock, renew=False) as engine:
             keep(engine, PARSER, TESTS, DEPLOY)
             found = engine.recall(Query(BANK, "renewing the staging certificate before the tests"))
             scores.append([(hit.content, round(hit.score, 3)) for hit in found.entries])
@@ -121,12 +122,12 @@ def test_statistics(engine: Engine, clock: Clock) -> None:
 
 
 def test_accesses_are_counted_when_it_closes(place: str, embedder: WordEmbedder, clock: Clock) -> None:
-    with Engine.open(place, embedder=embedder, clock=clock) as engine:
+    with Engine.open(place, embedder=embedder, clock=clock, renew=False) as engine:
         keep(engine, PARSER)
         for _ in range(10):
             engine.recall(Query(BANK, "parser"))
     clock.now += 7 * DAY
-    with Engine.open(place, embedder=embedder, clock=clock) as engine:
+    with Engine.open(place, embedder=embedder, clock=clock, renew=False) as engine:
         assert engine.recall(Query(BANK, "parser")).entries[0].explanation.decay == 1.0
 
 
@@ -142,9 +143,9 @@ def test_an_embedder_that_fails_keeps_nothing_out(engine: Engine, embedder: Word
 
 
 def test_a_change_of_model_is_noticed_and_never_mixed(place: str, embedder: WordEmbedder) -> None:
-    with Engine.open(place, embedder=embedder) as engine:
+    with Engine.open(place, embedder=embedder, renew=False) as engine:
         keep(engine, PARSER, TESTS)
-    with Engine.open(place, embedder=WordEmbedder("other", 32)) as engine:
+    with Engine.open(place, embedder=WordEmbedder("other", 32), renew=False) as engine:
         assert engine.health().unembedded == 2
         assert engine.recall(Query(BANK, "parser")).entries[0].explanation.similarity is None
         keep(engine, DEPLOY)
@@ -156,7 +157,10 @@ def test_a_change_of_model_is_noticed_and_never_mixed(place: str, embedder: Word
 
 
 def test_what_another_process_did_is_seen(place: str, embedder: WordEmbedder) -> None:
-    with Engine.open(place, embedder=embedder) as one, Engine.open(place, embedder=embedder) as other:
+    with (
+        Engine.open(place, embedder=embedder, renew=False) as one,
+        Engine.open(place, embedder=embedder, renew=False) as other,
+    ):
         keep(one, PARSER)
         assert ask(other, "parser") == [PARSER]
         kept = keep(one, TESTS)
@@ -192,3 +196,31 @@ def test_many_threads_lose_nothing(engine: Engine) -> None:
     assert not failed
     assert engine.health().entries == 80
     assert ask(engine, "topic3_7")[0].startswith("worker 3 learned lesson 7")
+
+
+def test_a_new_model_embeds_in_the_background(place: str, embedder: WordEmbedder) -> None:
+    with Engine.open(place, embedder=embedder) as engine:
+        keep(engine, PARSER, TESTS)
+    with Engine.open(place, embedder=WordEmbedder("other", 32)) as engine:
+        until = time.monotonic() + 30
+        while engine.health().unembedded and time.monotonic() < until:
+            time.sleep(0.02)
+        assert engine.health().unembedded == 0
+        assert engine.recall(Query(BANK, "parser")).entries[0].explanation.similarity is not None
+
+
+def test_what_the_embedder_missed_is_made_up_for(place: str, embedder: WordEmbedder) -> None:
+    with Engine.open(place, embedder=embedder) as engine:
+        (line,) = engine.import_(BANK, ['{"content": "the header parser fails on tabs"}'])
+        assert line.status == "stored"
+        until = time.monotonic() + 30
+        while engine.health().unembedded and time.monotonic() < until:
+            time.sleep(0.02)
+        assert engine.recall(Query(BANK, "parser")).entries[0].explanation.similarity is not None
+
+
+def test_a_closed_engine_is_not_well_and_says_so(place: str, embedder: WordEmbedder) -> None:
+    engine = Engine.open(place, embedder=embedder)
+    engine.close()
+    health = engine.health()
+    assert (health.ok, bool(health.reason)) == (False, True)

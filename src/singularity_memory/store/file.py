@@ -25,6 +25,7 @@ class File:
         self._local = threading.local()
         self._open: list[sqlite3.Connection] = []
         self._writing = threading.RLock()
+        self._closed = False
         with self._failing_as_ours():
             path.parent.mkdir(parents=True, exist_ok=True)
             self._writer = self._connect()
@@ -33,6 +34,8 @@ class File:
     @property
     def reader(self) -> sqlite3.Connection:
         """This thread's connection for reading."""
+        if self._closed:
+            raise StoreFailed(f"{self.name} is closed")
         found: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if found is None:
             found = self._local.connection = self._connect()
@@ -64,6 +67,7 @@ class File:
     def close(self) -> None:
         """Close every connection; nothing may use the file any more."""
         with self._writing:
+            self._closed = True
             while self._open:
                 self._open.pop().close()
 

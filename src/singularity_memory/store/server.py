@@ -26,6 +26,7 @@ class Server:
         self._local = threading.local()
         self._open: list[Connection] = []
         self._opening = threading.Lock()
+        self._closed = False
         with self._failing_as_ours():
             parts = conninfo_to_dict(url)
             self.name = f"postgresql://{parts.get('host', '')}/{parts.get('dbname', '')}"
@@ -34,6 +35,8 @@ class Server:
     @property
     def connection(self) -> Connection:
         """This thread's connection, made anew when it was lost."""
+        if self._closed:
+            raise StoreFailed(f"{self.name} is closed")
         found: Connection | None = getattr(self._local, "connection", None)
         if found is None or found.closed:
             found = self._local.connection = psycopg.connect(self._url, autocommit=True)
@@ -57,6 +60,7 @@ class Server:
     def close(self) -> None:
         """Close every connection."""
         with self._opening:
+            self._closed = True
             while self._open:
                 self._open.pop().close()
 
