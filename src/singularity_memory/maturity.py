@@ -27,7 +27,7 @@ def harmful_ratio(standing: Standing) -> float:
 
 
 def maturity(standing: Standing, *, negative: bool, now: float) -> Maturity:
-    """The state of an entry: the first rule that applies decides; see docs/design/012-memory.md."""
+    """The state of an entry: the first rule that applies decides; see docs/design/013-memory.md."""
     if negative:
         return "negative"
     if standing.observations < ENOUGH:
