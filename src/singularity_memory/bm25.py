@@ -33,6 +33,11 @@ def highest(weighted: Mapping[str, float]) -> float:
     return sum(weighted.values()) * (K1 + 1.0)
 
 
+def rarity(weighted: Mapping[str, float], entries: int) -> float:
+    """The mean weight of a query's words, as a share of what a word in a single entry would have."""
+    return sum(weighted.values()) / len(weighted) / math.log(max(3, entries)) if weighted else 0.0
+
+
 def score(words: str, weighted: Mapping[str, float], mean_words: float) -> Lexical:
     """One entry's score."""
     cut = words.split(" ")

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 LEXICAL_WEIGHT = 0.4
-COMPLETE_WEIGHT = 1.3
-COMPLETE_FLOOR = 2.0
+COMPLETE_WEIGHT = 1.5
 COMPLETE = 0.9
 """The share of a query's weight from which an entry is taken to have all that was asked for."""
+_USUAL_RARITY = 0.45
 _KNEE = 2.0
 _STRAIGHT = 30.0
 _PRIOR_ENTRIES = 20
@@ -35,13 +35,16 @@ class Background(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a score is measured against: the bank's size, the lexical score of a text that says it all,
-    what similarities stand out from, and the weight that the embedder's judgement has."""
+    """What a score is measured against."""
 
     entries: int
     whole: float
+    """The lexical score of a text that says all words of the query over and over."""
+    rarity: float
+    """How rare the query's words are on average: 0 when they are everywhere, about 1 when in one entry each."""
     behind: Background | None
     trust: float = 1.0
+    """What the embedder's judgement weighs."""
 
 
 class Candidate(NamedTuple):
@@ -77,7 +80,7 @@ def fuse(candidates: Sequence[Candidate], asked: Asked) -> list[Fused]:
     lexical = _ranks([one.lexical if one.lexical > 0 else None for one in candidates])
     semantic = _ranks([one.similarity for one in candidates])
     complete = sum(one.coverage >= COMPLETE for one in candidates)
-    for_all = COMPLETE_WEIGHT * max(0.0, math.log(asked.entries / (complete + 0.5)) - COMPLETE_FLOOR)
+    for_all = _for_all(asked, complete)
     perfect = LEXICAL_WEIGHT * asked.whole + for_all + asked.trust * _meaning(1.0, asked.behind)
     made = []
     for one, by_words, by_meaning in zip(candidates, lexical, semantic, strict=True):
@@ -86,6 +89,12 @@ def fuse(candidates: Sequence[Candidate], asked: Asked) -> list[Fused]:
         share = words / evidence if evidence else 0.0
         made.append(Fused(one.row, evidence / (perfect or 1.0), by_words, by_meaning, share))
     return sorted(made, key=lambda one: (-one.score, one.row))
+
+
+def _for_all(asked: Asked, complete: int) -> float:
+    """To have all words of a query tells much when few have them, and more when the words are rare ones."""
+    few = math.log(max(1.0, asked.entries / (complete + 0.5)))
+    return COMPLETE_WEIGHT * few * (asked.rarity / _USUAL_RARITY) ** 2
 
 
 def _meaning(similarity: float | None, behind: Background | None) -> float:

@@ -83,6 +83,7 @@ class Recall:
         asked = ranking.Asked(
             bank.entries,
             bm25.highest(weights),
+            bm25.rarity(weights, bank.entries),
             near.background if near else None,
             self._embedder.trust if self._embedder else 0.0,
         )

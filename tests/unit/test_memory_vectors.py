@@ -76,7 +76,7 @@ BEHIND = Background(0.1, 0.1)
 
 
 def order(*candidates: Candidate, behind: Background | None = BEHIND) -> list[int]:
-    return [one.row for one in fuse(candidates, Asked(10_000, 60.0, behind))]
+    return [one.row for one in fuse(candidates, Asked(10_000, 60.0, 0.5, behind))]
 
 
 def test_a_rare_name_leads_over_a_vague_likeness_and_a_clear_likeness_over_a_common_word() -> None:
@@ -102,7 +102,7 @@ def test_scores_are_between_0_and_1_and_more_evidence_is_never_worse(
     parts: list[tuple[float, float, float | None]],
 ) -> None:
     candidates = [Candidate(row, *part) for row, part in enumerate(parts)]
-    asked = Asked(10_000, 60.0, BEHIND)
+    asked = Asked(10_000, 60.0, 0.5, BEHIND)
     fused = {one.row: one.score for one in fuse(candidates, asked)}
     assert all(0 <= score <= 1 for score in fused.values())
     better = [candidates[0]._replace(lexical=60.0, similarity=1.0), *candidates[1:]]
