@@ -41,7 +41,7 @@ class Asked(NamedTuple):
     whole: float
     """The lexical score of a text that says all words of the query over and over."""
     rarity: float
-    """How rare the query's words are on average: 0 when they are everywhere, about 1 when in one entry each."""
+    """How rare the query's words are on average: 0 when everywhere, about 1 when in one entry each."""
     behind: Background | None
     trust: float = 1.0
     """What the embedder's judgement weighs."""

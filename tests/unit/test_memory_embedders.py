@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import threading
@@ -103,7 +104,8 @@ class Endpoint:
                 if outer.status == 302:
                     self.send_header("Location", "/elsewhere")
                 self.end_headers()
-                self.wfile.write(said)
+                with contextlib.suppress(BrokenPipeError):
+                    self.wfile.write(said)
 
             def log_message(self, *_: object) -> None:
                 pass

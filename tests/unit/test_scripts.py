@@ -105,3 +105,12 @@ def test_a_cycle_inside_a_package_is_found(tmp_path: Path) -> None:
 def test_the_conformance_page_is_up_to_date() -> None:
     done = script("conformance.py", "--check")
     assert done.returncode == 0, done.stderr
+
+
+def test_the_memory_knows_nothing_of_sf(tmp_path: Path) -> None:
+    memory = tmp_path / "src" / "singularity_memory"
+    memory.mkdir(parents=True)
+    (memory / "__init__.py").touch()
+    (memory / "engine.py").write_text("from sf.domain import units\n")
+    (said,) = layers(tmp_path, {"domain/units.py": "", "app/a.py": "from singularity_memory import engine\n"})
+    assert said.endswith("singularity_memory imports nothing from sf, but sf.domain.units")
