@@ -110,6 +110,7 @@ def test_filters_match_tags_and_metadata(engine: Engine) -> None:
     assert ask(engine, "tests", filter={"kind": "nothing"}) == []
 
 
+@pytest.mark.conforms("K-04")
 def test_the_third_failed_use_makes_a_warning(engine: Engine) -> None:
     (kept,) = engine.retain(BANK, [Draft(PARSER)])
     for _ in range(2):
@@ -127,6 +128,7 @@ def test_the_third_failed_use_makes_a_warning(engine: Engine) -> None:
     assert ask(engine, "parser") == ["AVOID: " + PARSER], "retaining it again does not make it good"
 
 
+@pytest.mark.conforms("K-03")
 def test_anti_patterns_never_decay_and_the_rest_does(engine: Engine, clock: Clock) -> None:
     engine.retain(BANK, [Draft(PARSER), Draft(TESTS, tags=ANTI_PATTERN_TAGS)])
     clock.now += 90 * DAY
@@ -135,6 +137,7 @@ def test_anti_patterns_never_decay_and_the_rest_does(engine: Engine, clock: Cloc
     assert (by_content[TESTS].decay, by_content[TESTS].maturity_weight) == (1.0, 1.0)
 
 
+@pytest.mark.conforms("K-05")
 @pytest.mark.parametrize("how", ["helped", "validated"])
 def test_what_helps_or_is_validated_is_fresh_again(engine: Engine, clock: Clock, how: str) -> None:
     (kept,) = engine.retain(BANK, [Draft(PARSER)])

@@ -19,6 +19,7 @@ def history(**more: float) -> Standing:
     return Standing(**(base | more))  # type: ignore[arg-type]
 
 
+@pytest.mark.conforms("K-05")
 @pytest.mark.parametrize(
     ("confidence", "days"), [(0.0, 45.0), (0.5, 90.0), (1.0, 135.0), (-3, 45.0), (7, 135.0)]
 )
@@ -26,6 +27,7 @@ def test_half_life(confidence: float, days: float) -> None:
     assert decay.half_life(confidence) == days
 
 
+@pytest.mark.conforms("K-05")
 @given(st.floats(0, 4000), st.integers(0, 50), st.integers(0, 50))
 def test_decay_is_the_formula(days: float, helpful: int, harmful: int) -> None:
     one = history(fresh_at=NOW - days * DAY, helpful=helpful, harmful=harmful)
@@ -35,6 +37,7 @@ def test_decay_is_the_formula(days: float, helpful: int, harmful: int) -> None:
     assert decay.factor(one, negative=True, now=NOW) == 1.0
 
 
+@pytest.mark.conforms("K-05")
 def test_ten_accesses_give_a_buffer_of_seven_days() -> None:
     old = history(fresh_at=NOW - 20 * DAY, accesses=9)
     assert decay.age(old, NOW) == pytest.approx(20)
@@ -56,6 +59,7 @@ def test_tiers(days: float, tier: str) -> None:
     assert decay.tier(history(created_at=NOW - 900 * DAY, accessed_at=then), NOW) == tier
 
 
+@pytest.mark.conforms("K-04")
 @pytest.mark.parametrize(
     ("observations", "helpful", "harmful", "score", "state", "weight"),
     [
@@ -82,6 +86,7 @@ def test_states(
     assert (found, maturity.WEIGHTS[found]) == (state, weight)
 
 
+@pytest.mark.conforms("K-04")
 def test_being_negative_comes_before_every_other_rule() -> None:
     worst = history(observations=50, harmful=50)
     found = maturity.maturity(worst, negative=True, now=NOW)
@@ -116,6 +121,7 @@ def test_events_change_what_they_should_and_nothing_else() -> None:
     assert one.confidence == 0.5
 
 
+@pytest.mark.conforms("K-04")
 def test_three_failed_uses_make_a_warning_once() -> None:
     one = standing.born(NOW)
     verdicts = []
