@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from collections.abc import Sequence
 
 import numpy as np
 
-from singularity_memory.embedders import Matrix, Vector, normalised
-from singularity_memory.embedders.sentence import SentenceEmbedder
+from singularity_memory.embedders import Matrix, Vector, files, normalised
+from singularity_memory.embedders.sentence import TOKENIZER, SentenceEmbedder
 
 _WORDS = 60_000
 _LENGTH = 60
 _SUBJECTS = 200
-_CONSONANTS = "bcdfghjklmnprstvz"
-_VOWELS = "aeiou"
 
 
 class Ground:
@@ -23,7 +22,7 @@ class Ground:
 
     def __init__(self, entries: int) -> None:
         self._cumulative = list(itertools.accumulate(1 / (rank + 2.7) for rank in range(_WORDS)))
-        self._words = [_word(rank) for rank in range(_WORDS)]
+        self._words = _vocabulary()
         source = np.random.default_rng(1)
         subjects = source.standard_normal((_SUBJECTS, 384)).astype(np.float32)
         noise = source.standard_normal((entries, 384)).astype(np.float32)
@@ -77,10 +76,9 @@ class WithQueries:
         return self._ground.query_vector(self._next)
 
 
-def _word(rank: int) -> str:
-    made = ""
-    while True:
-        made += _CONSONANTS[rank % 17] + _VOWELS[rank // 17 % 5]
-        rank //= 85
-        if not rank:
-            return made + "x"
+def _vocabulary() -> list[str]:
+    """Words that the sentence model knows, and after them compounds of two, as rare words often are."""
+    known = json.loads(files.locate(*TOKENIZER).read_text(encoding="utf-8"))["model"]["vocab"]
+    words = [word for word in known if len(word) > 2 and word.isascii() and word.isalpha()]
+    odd = random.Random(0)
+    return words + [odd.choice(words) + odd.choice(words) for _ in range(_WORDS - len(words))]

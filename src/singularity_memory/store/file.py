@@ -13,7 +13,7 @@ from singularity_memory.errors import StoreFailed, StoreTooNew
 from singularity_memory.store import migrate
 
 _BUSY_SECONDS = 30.0
-_PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "mmap_size = 268435456")
+_PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON")
 
 
 class File:
