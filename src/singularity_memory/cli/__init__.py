@@ -1,0 +1,1 @@
+"""The `singularity-memory` command."""

@@ -1,0 +1,27 @@
+"""Opening a memory: from a place and a choice of embedder to a desk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from singularity_memory.desk import Desk
+from singularity_memory.embedders import factory
+from singularity_memory.engine import Engine
+from singularity_memory.store import Store
+
+
+def open_desk(place: str | Path, choice: factory.Choice) -> Desk:
+    """A desk on a file, or on a PostgreSQL server (`postgresql://…`). Raises Failure or Mistake."""
+    embedder = factory.embedder(choice)
+    store = _store(place)
+    return Desk(Engine(store, embedder), store)
+
+
+def _store(place: str | Path) -> Store:
+    if isinstance(place, str) and place.startswith(("postgresql://", "postgres://")):
+        from singularity_memory.store.postgres import PostgresStore
+
+        return PostgresStore(place)
+    from singularity_memory.store.sqlite import SqliteStore
+
+    return SqliteStore(Path(place))

@@ -1,0 +1,1 @@
+"""The server: HTTP and MCP in front of a desk."""

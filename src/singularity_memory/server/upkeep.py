@@ -1,0 +1,27 @@
+"""What a server does by itself: entries that have no vectors get them, a few at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+
+from singularity_memory.errors import MemoryFault
+from singularity_memory.server.threads import Threads
+
+_REST_SECONDS = 30.0
+_LOG = logging.getLogger("singularity_memory")
+
+
+async def keep(threads: Threads) -> None:
+    """Look every half minute, and when something came in, whether anything waits; ends when cancelled."""
+    while True:
+        try:
+            while await threads.refresh():
+                pass
+        except MemoryFault as fault:
+            _LOG.warning("entries wait for their vectors: %s", fault.message)
+            await asyncio.sleep(_REST_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(threads.stirred.wait(), _REST_SECONDS)
+        threads.stirred.clear()
