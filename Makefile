@@ -6,6 +6,7 @@ DEV_STAMP := $(VENV)/.dev-stamp
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
 .PHONY: help demo test chaos fast check format install bench bench-memory conformance golden golden-db clean
+.PHONY: help demo test chaos fast check format install bench generate conformance golden golden-db clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -69,6 +70,8 @@ bench: .bench/.stamp ## measure sf against its peers; BENCH=transition runs one
 
 bench-memory: .bench-memory/.stamp ## measure the memory against its peers; MEMORY_DATA=folder for quality
 	@.bench-memory/bin/python -m bench memory
+generate: $(DEV_STAMP) ## write the memory client anew, from the server's document
+	@$(BIN)/python scripts/generate_client.py
 
 conformance: $(DEV_STAMP) ## write docs/conformance.md anew
 	@$(BIN)/python scripts/conformance.py
