@@ -1,0 +1,48 @@
+"""From the options of a command to whoever answers its requests."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from singularity_memory.callers import Caller, far, near
+from singularity_memory.cli.options import Place
+from singularity_memory.errors import BadRequest
+from singularity_memory.folder import Folder
+from singularity_memory.opening import open_desk
+
+T = TypeVar("T")
+TOKEN_VARIABLE = "SINGULARITY_MEMORY_TOKEN"
+
+
+def reach(place: Place) -> contextlib.AbstractAsyncContextManager[Caller]:
+    """Who answers: a server when an address is given, else the memory of the folder."""
+    if place.url:
+        return far(place.url, _token(place))
+    folder = Folder(place.data.expanduser())
+    return near(open_desk(place.store or folder.database, place.embedder))
+
+
+def with_caller(place: Place, work: Callable[[Caller], Awaitable[T]]) -> T:
+    """Do something with whoever answers."""
+
+    async def run() -> T:
+        async with reach(place) as caller:
+            return await work(caller)
+
+    return asyncio.run(run())
+
+
+def _token(place: Place) -> str:
+    if place.token_file is None:
+        return os.environ.get(TOKEN_VARIABLE, "")
+    try:
+        token = place.token_file.read_text(encoding="ascii").strip()
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"{place.token_file} holds no token") from error
+    if not token or not token.isprintable() or " " in token:
+        raise BadRequest(f"{place.token_file} holds no token")
+    return token

@@ -1,0 +1,73 @@
+"""`export` and `import`: a bank as lines of JSON, with every entry's history."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections import Counter
+from pathlib import Path
+
+import click
+import msgspec
+
+from singularity_memory import lines, wire
+from singularity_memory.callers import Caller
+from singularity_memory.cli.options import Place, place_options
+from singularity_memory.cli.reach import with_caller
+
+
+@click.command()
+@click.argument("bank")
+@place_options
+def export(place: Place, bank: str) -> None:
+    """Write every entry of BANK to standard output, one line of JSON each.
+
+    \b
+      singularity-memory export global/coding > coding.jsonl
+    """
+
+    async def work(caller: Caller) -> None:
+        after: int | None = 0
+        while after is not None:
+            part = await caller.call(wire.ExportRequest(bank, after))
+            assert isinstance(part, wire.ExportAnswer)
+            for line in part.lines:
+                click.echo(msgspec.json.encode(line))
+            after = part.next
+
+    with_caller(place, work)
+
+
+@click.command("import")
+@click.argument("bank")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path), required=False)
+@click.option("--json", "as_json", is_flag=True, help="The counts as JSON.")
+@place_options
+def import_(place: Place, bank: str, file: Path | None, as_json: bool) -> None:
+    """Bring the lines of FILE, or of standard input, into BANK. A line is what `export` writes, or plain
+    JSON with `content` and, if you like, `tags`, `metadata` and `document_id`.
+
+    Entries that are there already are updated. What is refused is said on standard error and left out.
+
+    \b
+      singularity-memory import global/coding coding.jsonl
+    """
+
+    async def work(caller: Caller) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        with file.open(encoding="utf-8") if file else sys.stdin as source:
+            parsed = (lines.parsed(line) for line in source if line.strip())
+            while portion := list(itertools.islice(parsed, wire.MOST_ENTRIES)):
+                reply = await caller.call(wire.ImportRequest(bank, portion))
+                assert isinstance(reply, wire.ImportAnswer)
+                counts.update(one.status for one in reply.entries)
+                for one in reply.entries:
+                    if one.status == "refused":
+                        click.echo(f"refused {one.document_id[:16]}: {one.reason}", err=True)
+        return counts
+
+    counts = with_caller(place, work)
+    if as_json:
+        click.echo(msgspec.json.encode(counts))
+    else:
+        click.echo(", ".join(f"{counts[status]} {status}" for status in ("stored", "updated", "refused")))
