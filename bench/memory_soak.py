@@ -86,7 +86,8 @@ async def documents_of(client: Client, bank: str) -> AsyncIterator[str]:
 
 
 async def _work(number: int, url: str, token: str, end: float, tally: Tally) -> None:
-    chance, turn, mine = random.Random(number), 0, []
+    chance, turn = random.Random(number), 0
+    mine: list[tuple[str, str, str]] = []
     async with Client(url, token, seconds=_SECONDS_FOR_ONE) as client:
         while time.monotonic() < end:
             turn += 1

@@ -102,6 +102,8 @@ def test_without_a_token_or_from_a_page_there_is_no_mcp(server: MemoryServer) ->
     assert server.ask("POST", "/mcp", ping, token=None).status == 401
     assert server.ask("POST", "/mcp", ping, headers={"Origin": "http://evil.example"}).status == 403
     assert server.ask("POST", "/mcp", ping, headers={"Host": "evil.example"}).status == 403
+    stream = {"Accept": "text/event-stream"}
+    assert server.ask("GET", "/mcp", headers=stream).status == 405
 
 
 async def test_over_stdio_on_a_folder(tmp_path: Path) -> None:

@@ -319,6 +319,22 @@ def test_listening_beyond_this_machine_must_be_meant(tmp_path: Path) -> None:
         assert server.ask("GET", "/v1/health", headers={"Host": "other.example"}).status == 403
 
 
+def test_a_page_of_a_configured_origin_is_served(tmp_path: Path) -> None:
+    page = {"Origin": "https://notes.example"}
+    with MemoryServer(tmp_path / "data", "--allow-origin", "https://notes.example") as server:
+        asked = {
+            **page,
+            "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": "authorization",
+        }
+        first = server.ask("OPTIONS", "/v1/recall", token=None, headers=asked, text=True)
+        assert (first.status, first.headers["access-control-allow-origin"]) == (200, page["Origin"])
+        then = server.ask("GET", "/v1/banks", headers=page)
+        assert (then.status, then.headers["access-control-allow-origin"]) == (200, page["Origin"])
+        assert server.ask("GET", "/v1/banks", token=None, headers=page).status == 401
+        assert server.ask("GET", "/v1/banks", headers={"Origin": "https://other.example"}).status == 403
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_with_requests_in_hand_answered(tmp_path: Path, number: signal.Signals) -> None:
     entries = [{"content": f"fact {n} about module_{n} and its tests " + "word " * 2000} for n in range(150)]

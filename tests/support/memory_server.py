@@ -82,6 +82,7 @@ class MemoryServer:
         *,
         token: str | None = "",
         headers: Mapping[str, str] | None = None,
+        text: bool = False,
     ) -> Reply:
         """One request; with the first token unless another or none is given."""
         sent = dict(headers or {})
@@ -93,7 +94,7 @@ class MemoryServer:
             connection.request(method, path, data, sent)
             answer = connection.getresponse()
             read = answer.read()
-            return Reply(answer.status, json.loads(read) if read else None, dict(answer.headers))
+            return Reply(answer.status, json.loads(read) if read and not text else read, dict(answer.headers))
         finally:
             connection.close()
 

@@ -54,7 +54,7 @@ def recall(
         assert isinstance(reply, Answer)
         return reply
 
-    answer = with_caller(place, work)
+    answer = with_caller(place, work, writes=False)
     if as_json:
         _say_json(answer)
         return
@@ -121,7 +121,7 @@ def stats(place: Place, as_json: bool) -> None:
         assert isinstance(reply, wire.BanksAnswer)
         return reply
 
-    answer = with_caller(place, work)
+    answer = with_caller(place, work, writes=False)
     if as_json:
         _say_json(answer)
         return

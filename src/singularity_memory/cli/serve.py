@@ -62,7 +62,7 @@ def serve(
         host=host,
         store=store,
         embedder=choice(embedder, embedder_model, embedder_url),
-        hosts=hosts if _is_local(host) else (host, *hosts),
+        hosts=(host, *hosts),
         origins=origins,
         limits=server_limits.changed(limits),
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
@@ -14,6 +14,10 @@ from singularity_memory import lines, wire
 from singularity_memory.callers import Caller
 from singularity_memory.cli.options import Place, place_options
 from singularity_memory.cli.reach import with_caller
+from singularity_memory.embedders.factory import Choice
+
+_MOST_CHARACTERS = 1_000_000
+"""Of one portion: whatever the letters, its JSON is well below what a server takes at once."""
 
 
 @click.command()
@@ -35,7 +39,7 @@ def export(place: Place, bank: str) -> None:
                 click.echo(msgspec.json.encode(line))
             after = part.next
 
-    with_caller(place, work)
+    with_caller(place._replace(embedder=Choice("none")), work, writes=False)
 
 
 @click.command("import")
@@ -56,8 +60,7 @@ def import_(place: Place, bank: str, file: Path | None, as_json: bool) -> None:
     async def work(caller: Caller) -> Counter[str]:
         counts: Counter[str] = Counter()
         with file.open(encoding="utf-8") if file else sys.stdin as source:
-            parsed = (lines.parsed(line) for line in source if line.strip())
-            while portion := list(itertools.islice(parsed, wire.MOST_ENTRIES)):
+            for portion in _portions(source):
                 reply = await caller.call(wire.ImportRequest(bank, portion))
                 assert isinstance(reply, wire.ImportAnswer)
                 counts.update(one.status for one in reply.entries)
@@ -71,3 +74,19 @@ def import_(place: Place, bank: str, file: Path | None, as_json: bool) -> None:
         click.echo(msgspec.json.encode(counts))
     else:
         click.echo(", ".join(f"{counts[status]} {status}" for status in ("stored", "updated", "refused")))
+
+
+def _portions(source: Iterable[str]) -> Iterator[list[lines.Line]]:
+    """Parsed lines, as many at once as a request may carry."""
+    portion: list[lines.Line] = []
+    size = 0
+    for line in source:
+        if not line.strip():
+            continue
+        if portion and (len(portion) == wire.MOST_ENTRIES or size + len(line) > _MOST_CHARACTERS):
+            yield portion
+            portion, size = [], 0
+        portion.append(lines.parsed(line))
+        size += len(line)
+    if portion:
+        yield portion

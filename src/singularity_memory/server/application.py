@@ -46,7 +46,7 @@ def application(threads: Threads, limits: Limits) -> Starlette:
         routes=[
             *routes,
             Route("/openapi.json", describe, methods=["GET"]),
-            Route("/mcp", streaming, methods=["GET", "POST", "DELETE"]),
+            Route("/mcp", streaming, methods=["POST"]),
         ],
         exception_handlers={HTTPException: _unrouted, MemoryFault: _refused, Exception: _failed},
         lifespan=alive,

@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from singularity_memory.errors import MemoryFault
+from singularity_memory.errors import Failure, MemoryFault
+from singularity_memory.folder import FolderUnusable
 from singularity_memory.grants import Grant
 from singularity_memory.server import faults
 from singularity_memory.server.limits import Limits
@@ -72,16 +73,22 @@ class Gate:
         """A page of another site that has its name lead here sends its own name as host or origin."""
         host = headers.get("host", "")
         if _hostname(f"//{host}") not in self._hosts:
-            raise faults.Refused(f"this server does not answer for the host {host[:100]!r}")
+            raise faults.Refused(
+                f"not served for the host {host[:100]!r}; the server's --allow-host adds one"
+            )
         origin = headers.get("origin")
         if origin is not None and origin.lower().rstrip("/") not in self._origins:
-            raise faults.Refused(f"this server does not answer pages of {origin[:100]!r}")
+            raise faults.Refused(f"not served to pages of {origin[:100]!r}; --allow-origin adds one")
 
     def _grant(self, headers: Mapping[str, str], path: str) -> Grant | None:
         kind, _, token = headers.get("authorization", "").partition(" ")
         if not kind and path in _OPEN:
             return None
-        found = self._tokens.grant(token.strip()) if kind.lower() == "bearer" else None
+        try:
+            found = self._tokens.grant(token.strip()) if kind.lower() == "bearer" else None
+        except FolderUnusable as error:
+            _LOG.error("the tokens cannot be read: %s", error.message)
+            raise Failure("the server cannot read its tokens; its log says why") from error
         if found is None:
             raise faults.Unauthorised(
                 "this needs the header «Authorization: Bearer <token>» with a good token"

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import msgspec
 import uvicorn
+from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp
 
 from singularity_memory.embedders import factory
 from singularity_memory.errors import Failure
@@ -59,13 +61,24 @@ def serve(setting: Setting, ready: Callable[[str, Path], None]) -> None:
         limits = setting.limits
         threads = Threads(desk, limits.reading_threads, limits.writing_threads)
         try:
-            gate = Gate(
-                application(threads, limits), tokens, limits, hosts=setting.hosts, origins=setting.origins
-            )
+            served = _gated(application(threads, limits), tokens, setting)
             address = _address(listener)
-            _Server(_config(gate, limits), lambda: ready(address, first)).run([listener])
+            _Server(_config(served, limits), lambda: ready(address, first)).run([listener])
         finally:
             threads.close()
+
+
+def _gated(inner: ASGIApp, tokens: Tokens, setting: Setting) -> ASGIApp:
+    gate = Gate(inner, tokens, setting.limits, hosts=setting.hosts, origins=setting.origins)
+    if not setting.origins:
+        return gate
+    # A page's browser asks first, without the token, whether it may ask at all.
+    return CORSMiddleware(
+        gate,
+        allow_origins=setting.origins,
+        allow_methods=["GET", "POST"],
+        allow_headers=["Authorization", "Content-Type", "Mcp-Protocol-Version"],
+    )
 
 
 class _Server(uvicorn.Server):
@@ -87,9 +100,9 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _config(gate: Gate, limits: Limits) -> uvicorn.Config:
+def _config(served: ASGIApp, limits: Limits) -> uvicorn.Config:
     return uvicorn.Config(
-        gate,
+        served,
         http=connections_with(limits.head_seconds),
         ws="none",
         loop="asyncio",
