@@ -7,6 +7,7 @@ from pathlib import Path
 from singularity_memory.desk import Desk
 from singularity_memory.embedders import factory
 from singularity_memory.engine import Engine
+from singularity_memory.errors import StoreFailed
 from singularity_memory.store import Store
 
 
@@ -19,8 +20,10 @@ def open_desk(place: str | Path, choice: factory.Choice) -> Desk:
 
 def _store(place: str | Path) -> Store:
     if isinstance(place, str) and place.startswith(("postgresql://", "postgres://")):
-        from singularity_memory.store.postgres import PostgresStore
-
+        try:
+            from singularity_memory.store.postgres import PostgresStore
+        except ImportError as error:
+            raise StoreFailed("PostgreSQL needs psycopg: pip install 'psycopg[binary]'") from error
         return PostgresStore(place)
     from singularity_memory.store.sqlite import SqliteStore
 
