@@ -7,6 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --requir
 
 .PHONY: help demo test chaos fast check format install bench bench-memory conformance golden golden-db clean
 .PHONY: help demo test chaos fast check format install bench generate conformance golden golden-db clean
+.PHONY: help demo test chaos fast check format install bench soak generate conformance golden golden-db clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -70,6 +71,9 @@ bench: .bench/.stamp ## measure sf against its peers; BENCH=transition runs one
 
 bench-memory: .bench-memory/.stamp ## measure the memory against its peers; MEMORY_DATA=folder for quality
 	@.bench-memory/bin/python -m bench memory
+soak: $(DEV_STAMP) ## sixteen clients on a memory server for five minutes: no error, no lost write
+	@$(BIN)/python -m bench.memory_soak
+
 generate: $(DEV_STAMP) ## write the memory client anew, from the server's document
 	@$(BIN)/python scripts/generate_client.py
 

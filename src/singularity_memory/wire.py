@@ -28,8 +28,13 @@ Bank = Annotated[
         examples=["global/coding"],
     ),
 ]
-EntryId = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, description="An entry's id.")]
-DocumentId = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, description="A document's id.")]
+_NO_NUL = r"^[^\x00]*$"
+EntryId = Annotated[
+    str, Meta(min_length=1, max_length=LONGEST_NAME, pattern=_NO_NUL, description="An entry's id.")
+]
+DocumentId = Annotated[
+    str, Meta(min_length=1, max_length=LONGEST_NAME, pattern=_NO_NUL, description="A document's id.")
+]
 FilterValue = str | bool | int | float | list[str]
 Filter = Annotated[
     dict[str, FilterValue],
@@ -65,6 +70,9 @@ class RecallRequest(Message, frozen=True, forbid_unknown_fields=True):
     deadline_ms: Annotated[float, Meta(ge=0, le=LONGEST_DEADLINE_MS)] | None = None
     """Counted from the request's arrival; the answer is what can be said by then."""
 
+    def __post_init__(self) -> None:
+        _check_filter(self.filter)
+
 
 class FeedbackRequest(Message, frozen=True, forbid_unknown_fields=True):
     """How an entry served: 1 it helped, 0 nothing, -1 it harmed."""
@@ -98,6 +106,7 @@ class ForgetRequest(Message, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if not (self.ids or self.document_ids or self.filter):
             raise ValueError("Expected `ids`, `document_ids` or a `filter` that is not empty")
+        _check_filter(self.filter or {})
 
 
 class ForgetAnswer(Message, frozen=True, forbid_unknown_fields=True):
@@ -196,3 +205,10 @@ Reply = (
     | BanksAnswer
     | HealthAnswer
 )
+
+
+def _check_filter(wanted: dict[str, FilterValue]) -> None:
+    # Not by a pattern in the type: with one inside a union, msgspec 0.22 crashes when the process ends.
+    for key, value in wanted.items():
+        if any("\0" in str(part) for part in (key, *(value if isinstance(value, list) else (value,)))):
+            raise ValueError("Expected a `filter` without NUL characters")

@@ -112,7 +112,9 @@ def test_health_says_more_to_who_has_a_token(server: MemoryServer) -> None:
         ("recall", {"bank": BANK, "query": "x", "rerank_quality": "best"}, "rerank_quality"),
         ("recall", {"bank": BANK, "query": "x", "filter": {"a": {"b": 1}}}, "filter"),
         ("recall", {"bank": BANK, "query": "x", "k": 1}, "k"),
+        ("recall", {"bank": BANK, "query": "x", "filter": {"a": "\0"}}, "filter"),
         ("feedback", {"id": "a", "signal": 2}, "signal"),
+        ("feedback", {"id": "\0", "signal": 1}, "id"),
         ("forget", {"bank": BANK}, "filter"),
         ("forget", {"bank": BANK, "filter": {}}, "filter"),
     ],
@@ -213,6 +215,23 @@ def test_a_slow_client_is_not_waited_for(tmp_path: Path) -> None:
         assert slow.startswith(b"HTTP/1.1 408") and b"too_slow" in slow
         assert server.post("retain", {"bank": BANK, "entries": [{"content": "x" * 1000}]}).status == 413
         assert server.ask("GET", "/v1/health").status == 200
+
+
+def test_a_client_that_does_not_read_its_answer_is_let_go(tmp_path: Path) -> None:
+    with MemoryServer(tmp_path / "data", "--limit", "answer_seconds=1", "--limit", "requests=1") as server:
+        words = (" ".join(f"word{n}x{m}" for m in range(6_000)) for n in range(10))
+        assert all(server.retain(BANK, *(f"The parser: {text}" for text in words)))
+        body = json.dumps({"bank": BANK, "query": "parser", "top_k": 100}).encode()
+        head = f"POST /v1/recall HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.token}\r\n"
+        asked = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+        with socket.socket() as greedy:
+            greedy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            greedy.connect((server.host, server.port))
+            greedy.sendall(asked * 20)
+            until(lambda: "did not read its answer" in server.said)
+            until(lambda: server.ask("GET", "/v1/banks").status == 200)
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
 
 
 def _until_closed(server: MemoryServer, sent: bytes) -> bytes:

@@ -49,7 +49,15 @@ class BanksAnswer(Message, frozen=True):
 DeadlineMs: TypeAlias = Annotated[float, Meta(ge=0.0, le=60000.0)]
 
 
-DocumentId: TypeAlias = Annotated[str, Meta(description="A document's id.", max_length=512, min_length=1)]
+DocumentId: TypeAlias = Annotated[
+    str,
+    Meta(
+        description="A document's id.",
+        max_length=512,
+        min_length=1,
+        pattern="^[^\\x00]*$",
+    ),
+]
 
 
 class Draft(Message, frozen=True):
@@ -127,7 +135,15 @@ class FaultAnswer(Message, frozen=True):
 class FeedbackRequest(Message, frozen=True):
     """How an entry served: 1 it helped, 0 nothing, -1 it harmed."""
 
-    id: Annotated[str, Meta(description="An entry's id.", max_length=512, min_length=1)]
+    id: Annotated[
+        str,
+        Meta(
+            description="An entry's id.",
+            max_length=512,
+            min_length=1,
+            pattern="^[^\\x00]*$",
+        ),
+    ]
     signal: Literal[-1, 0, 1]
     bank: Bank | UnsetType | None = UNSET
 
@@ -181,7 +197,15 @@ class Hit(Message, frozen=True):
     explanation: Explanation
 
 
-Id: TypeAlias = Annotated[str, Meta(description="An entry's id.", max_length=512, min_length=1)]
+Id: TypeAlias = Annotated[
+    str,
+    Meta(
+        description="An entry's id.",
+        max_length=512,
+        min_length=1,
+        pattern="^[^\\x00]*$",
+    ),
+]
 
 
 class ImportAnswer(Message, frozen=True):
@@ -297,5 +321,13 @@ class Standing(Message, frozen=True):
 class ValidateRequest(Message, frozen=True):
     """An entry still holds: its decay begins anew."""
 
-    id: Annotated[str, Meta(description="An entry's id.", max_length=512, min_length=1)]
+    id: Annotated[
+        str,
+        Meta(
+            description="An entry's id.",
+            max_length=512,
+            min_length=1,
+            pattern="^[^\\x00]*$",
+        ),
+    ]
     bank: Bank | UnsetType | None = UNSET

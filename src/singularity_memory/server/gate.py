@@ -46,7 +46,7 @@ class Gate:
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
-        outlet = _Outlet(send, self._limits.answer_seconds)
+        outlet = _Outlet(send)
         try:
             await self._admit(scope, receive, outlet)
         except MemoryFault as fault:
@@ -118,16 +118,15 @@ class Gate:
 
 
 class _Outlet:
-    """Sends an answer, each part in time; knows whether it has begun."""
+    """Sends an answer, and knows whether it has begun."""
 
-    def __init__(self, send: Send, seconds: float) -> None:
-        self._send, self._seconds = send, seconds
+    def __init__(self, send: Send) -> None:
+        self._send = send
         self.begun = False
 
     async def __call__(self, message: Message) -> None:
         self.begun = True
-        async with asyncio.timeout(self._seconds):
-            await self._send(message)
+        await self._send(message)
 
 
 async def _refuse(fault: MemoryFault, scope: Scope, receive: Receive, send: _Outlet) -> None:

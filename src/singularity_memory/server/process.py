@@ -103,7 +103,7 @@ class _Server(uvicorn.Server):
 def _config(served: ASGIApp, limits: Limits) -> uvicorn.Config:
     return uvicorn.Config(
         served,
-        http=connections_with(limits.head_seconds),
+        http=connections_with(limits.head_seconds, limits.answer_seconds),
         ws="none",
         loop="asyncio",
         lifespan="on",
