@@ -13,6 +13,7 @@ from singularity_memory.model import Answer, BankStats, Draft, Quality, Retained
 MOST_ENTRIES = 200
 MOST_RESULTS = 100
 MOST_IDS = 1_000
+MOST_WORDS = 200
 LONGEST_NAME = 512
 LONGEST_QUERY = 10_000
 LONGEST_DEADLINE_MS = 60_000
@@ -106,6 +107,8 @@ class ForgetRequest(Message, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if not (self.ids or self.document_ids or self.filter):
             raise ValueError("Expected `ids`, `document_ids` or a `filter` that is not empty")
+        if self.filter and all(value == [] for value in self.filter.values()):
+            raise ValueError("Expected a `filter` that asks for something: this one fits every entry")
         _check_filter(self.filter or {})
 
 
@@ -209,6 +212,10 @@ Reply = (
 
 def _check_filter(wanted: dict[str, FilterValue]) -> None:
     # Not by a pattern in the type: with one inside a union, msgspec 0.22 crashes when the process ends.
-    for key, value in wanted.items():
-        if any("\0" in str(part) for part in (key, *(value if isinstance(value, list) else (value,)))):
-            raise ValueError("Expected a `filter` without NUL characters")
+    words = [*wanted]
+    for value in wanted.values():
+        words += value if isinstance(value, list) else [str(value)]
+    if len(words) > MOST_WORDS:
+        raise ValueError(f"Expected a `filter` of at most {MOST_WORDS} keys and values")
+    if any("\0" in word for word in words):
+        raise ValueError("Expected a `filter` without NUL characters")

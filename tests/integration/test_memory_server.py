@@ -116,7 +116,9 @@ def test_health_says_more_to_who_has_a_token(server: MemoryServer) -> None:
         ("feedback", {"id": "a", "signal": 2}, "signal"),
         ("feedback", {"id": "\0", "signal": 1}, "id"),
         ("forget", {"bank": BANK}, "filter"),
+        ("recall", {"bank": BANK, "query": "x", "filter": {"tags": ["a"] * 200}}, "filter"),
         ("forget", {"bank": BANK, "filter": {}}, "filter"),
+        ("forget", {"bank": BANK, "filter": {"tags": []}}, "filter"),
     ],
 )
 def test_a_malformed_request_is_told_which_field(
