@@ -5,9 +5,7 @@ RUN_STAMP := $(VENV)/.run-stamp
 DEV_STAMP := $(VENV)/.dev-stamp
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: help demo test chaos fast check format install bench bench-memory conformance golden golden-db clean
-.PHONY: help demo test chaos fast check format install bench generate conformance golden golden-db clean
-.PHONY: help demo test chaos fast check format install bench soak generate conformance golden golden-db clean
+.PHONY: help demo test chaos fast check format install bench bench-memory soak generate conformance golden golden-db clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
