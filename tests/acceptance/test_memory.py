@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sf.domain.clock import Instant
+from sf.domain.events import Event
 from sf.domain.knowledge import AntiPattern
 from sf.store import chapters, knowledge, units
 from sf.store.connection import transact
@@ -117,13 +119,19 @@ def test_the_mirror_of_mistakes_is_told_while_the_memory_is_away(stage: Stage) -
 
 
 @pytest.mark.conforms("C-51")
-def test_lessons_that_nobody_took_for_a_week_are_archived(stage: Stage) -> None:
+@pytest.mark.parametrize("by", ["the autopilot", "sf clean"])
+def test_lessons_that_nobody_took_for_a_week_are_archived(stage: Stage, by: str) -> None:
     (stage.home / "memory" / "memory.db").mkdir(parents=True)
     work(stage, "Parse dates", write("dates.py", "x = 1\n"), say(WORDS))
     week = 7 * 24 * 3600 * 1000 + 1
     age = f"UPDATE pending_retain SET created_at = created_at - {week}"
     transact(stage.project.database, lambda tx: tx.run(age))
-    assert stage.auto().ending == "done"
+    if by == "the autopilot":
+        assert stage.auto().ending == "done"
+    else:
+        assert "archive lessons" in stage.sf("clean", "--dry-run").stdout
+        assert knowledge.waiting(stage.read).count == 1
+        assert stage.sf("clean").returncode == 0
     assert knowledge.waiting(stage.read).count == 0
     (line,) = (stage.project.dot / "archive" / "lost-learnings.jsonl").read_text().splitlines()
     assert "ISO strings only" in json.loads(line)["lesson"]["content"]
@@ -203,3 +211,65 @@ def test_chapters_are_kept_and_told_to_who_goes_on_after_a_crash(stage: Stage) -
     prompt = b"".join(bytes(row["content"]) for row in told).decode()
     assert "look for every caller of parse: under way when it was cut off" in prompt
     assert "takes ISO strings only" in stage.sf("memory", "recall", "--json", "dates ISO").stdout
+
+
+class Server:
+    """A memory server of its own process, on a port that stays its own."""
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+        self._process: subprocess.Popen[str] | None = None
+        self.url = self.start(0)
+
+    def start(self, port: int) -> str:
+        """Serve; the address."""
+        command = ["singularity_memory", "serve", "--port", str(port), "--data", str(self._data)]
+        command += ["--embedder", "static"]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        assert self._process.stdout is not None
+        return next(word for word in self._process.stdout.readline().split() if word.startswith("http"))
+
+    def again(self) -> None:
+        """Start where it was."""
+        self.start(int(self.url.rsplit(":", 1)[1]))
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        assert self._process is not None and self._process.stdout is not None
+        self._process.kill()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    made = Server(tmp_path / "served")
+    yield made
+    made.kill()
+
+
+@pytest.mark.conforms("C-87", "C-95", "K-06")
+def test_killing_the_server_in_the_middle_changes_nothing_but_a_warning_and_the_queue(
+    stage: Stage, server: Server, tmp_path: Path
+) -> None:
+    stage.remember("remote", url=server.url, api_key=f"$(cat {tmp_path}/served/token)")
+    work(stage, "Parse dates", write("dates.py", "x = 1\n"), say(WORDS))
+    assert knowledge.waiting(stage.read).count == 0
+    stage.script(scene("execute", write("format.py", "y = 1\n"), say("It uses dates.py. " * 5)), *PASSING)
+
+    def until_told(event: Event) -> None:
+        if event.name == "TurnEnded":
+            server.kill()
+
+    unit_id = stage.plan("Format dates", workflow="short", adhoc=True)
+    assert stage.auto(watch=until_told).ending == "done"
+    assert units.get(stage.read, unit_id).succeeded
+    assert "ISO strings only" in spans(stage, "recall")[-1]["memories"][0]["text"]
+    assert knowledge.waiting(stage.read).count == 1
+    server.again()
+    transact(stage.project.database, lambda tx: tx.run("UPDATE pending_retain SET next_retry_at = 0"))
+    assert stage.auto().ending == "done"
+    assert knowledge.waiting(stage.read).count == 0
+    assert "Done: Format dates." in stage.sf("memory", "recall", "format dates").stdout

@@ -18,6 +18,7 @@ from sf.domain.knowledge import GLOBAL_BANK, Lesson, canonical_remote, project_b
 from sf.errors import MemoryRefused, MemoryUnavailable, WrongState
 from sf.memory import BankSize, Memory
 from sf.paths import Project
+from sf.secrets import from_command
 from sf.store import knowledge
 from sf.store.connection import open_reader, transact
 from sf.survey.findings import Findings
@@ -40,6 +41,10 @@ def open_memory(project: Project, config: Config) -> Memory | None:
     settings = config.memory
     if settings.mode == "off":
         return None
+    if settings.mode == "remote":
+        from sf.memory.remote import RemoteMemory
+
+        return RemoteMemory(settings.url, from_command("the key command of [memory]", settings.api_key))
     from sf.memory.embedded import EmbeddedMemory
 
     return EmbeddedMemory(memory_file(project, config), settings.embedder)

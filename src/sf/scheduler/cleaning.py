@@ -19,9 +19,10 @@ from sf.domain.units import Unit
 from sf.harness import artifacts
 from sf.observe import disk, trace
 from sf.paths import SCRATCH, Project
-from sf.scheduler import leftovers
+from sf.scheduler import courier, leftovers
 from sf.scheduler.leftovers import RUN_REFS, Leftovers
-from sf.store import compacting, records, runs, sessions, units
+from sf.store import compacting, knowledge, records, runs, sessions, units
+from sf.store.connection import transact
 from sf.store.place import Place
 from sf.store.tx import Tx
 from sf.workspaces import packing, rescue
@@ -66,7 +67,7 @@ class Premises:
 async def steps(at: Premises) -> list[Step]:
     """Everything that is due, in the order in which it is to be done; nothing is changed."""
     found = await leftovers.find(at.project, at.read, at.owned)
-    due = [*_traces(at), *_archive(at), *_temporary(at, found), *_active(at, found)]
+    due = [*_traces(at), *_archive(at), *_lessons(at), *_temporary(at, found), *_active(at, found)]
     if at.owned is not None:
         heads = await _heads(at, at.owned)
         due += [*_worktrees(at, at.owned, found, heads), *await _refs(at.owned, found, heads)]
@@ -100,6 +101,18 @@ def _archive(at: Premises) -> list[Step]:
         for path in sorted([*folder.glob("*"), *(folder / "trace").glob("*")])
         if (trace.day_of(path.name) or before) < before
     ]
+
+
+def _lessons(at: Premises) -> list[Step]:
+    """Lessons that the memory has not taken for a week."""
+    old = knowledge.older(at.read, at.now - courier.LOST_AFTER_MS)
+
+    async def act() -> str:
+        file = courier.archive_lost(at.project, old)
+        transact(at.place, lambda tx: courier.give_up(tx, old))
+        return f"now {file}"
+
+    return [Step("archive lessons", f"{len(old)} that nobody took", 0, act)] if old else []
 
 
 def _discarding(path: Path) -> Callable[[], Awaitable[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from pathlib import Path
 
 import msgspec
 
@@ -14,6 +15,7 @@ from sf.domain.knowledge import verdicts
 from sf.errors import MemoryRefused, MemoryUnavailable, SfError
 from sf.harness.desk import Desk
 from sf.memory import Memory
+from sf.paths import Project
 from sf.store import knowledge, records
 from sf.store.knowledge import Pending
 from sf.store.tx import Tx
@@ -117,8 +119,8 @@ class Courier:
         now = self._desk.clock.now()
         old = knowledge.older(self._desk.database.read, now - LOST_AFTER_MS)
         if old:
-            archive_lost(self._desk, old)
-            await self._desk.database.write(lambda tx: _gone(tx, old))
+            archive_lost(self._desk.project, old)
+            await self._desk.database.write(lambda tx: give_up(tx, old))
             self._desk.log.warning("lessons lost: the memory was away too long", count=len(old), file=LOST)
             detail = f"{len(old)} lesson(s) could not be kept for a week: .sf/archive/{LOST}"
             self._desk.announce(events.WARNING, detail=detail)
@@ -144,20 +146,21 @@ class Courier:
 
 
 def _arrived(tx: Tx, portion: list[Pending], now: Instant) -> None:
-    _gone(tx, portion)
+    give_up(tx, portion)
     for each in portion:
         if each.lesson.document_id.startswith("anti-"):
             knowledge.synced(tx, each.lesson.document_id, now)
 
 
-def _gone(tx: Tx, portion: list[Pending]) -> None:
+def give_up(tx: Tx, portion: list[Pending]) -> None:
+    """These wait no longer."""
     for each in portion:
         knowledge.delivered(tx, each.id)
 
 
-def archive_lost(desk: Desk, old: list[Pending]) -> None:
-    """Write lessons that nobody took to `.sf/archive/`, before their rows go."""
-    file = desk.project.dot / "archive" / LOST
+def archive_lost(project: Project, old: list[Pending]) -> Path:
+    """Write lessons that nobody took to `.sf/archive/`, before their rows go; the file."""
+    file = project.dot / "archive" / LOST
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("ab") as out:
         for each in old:
@@ -169,3 +172,4 @@ def archive_lost(desk: Desk, old: list[Pending]) -> None:
                 "error": each.last_error,
             }
             out.write(msgspec.json.encode(line) + b"\n")
+    return file

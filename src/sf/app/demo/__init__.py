@@ -18,6 +18,7 @@ from sf.paths import Project, sf_home
 from sf.workspaces.git import Git, Identity
 
 GOAL = "Give textkit word statistics, slugs and a command line"
+_ORIGIN = "https://demo.invalid/textkit.git"
 _HERE = Path(__file__).parent
 
 
@@ -40,6 +41,7 @@ class Stage(msgspec.Struct, frozen=True):
             f"  {sf} history                         what ended, and what it cost",
             f"  {sf} why task/m1/s1/t2               the task whose gate failed first",
             f"  {sf} why slice/m1/s2                 the slice whose review asked for a change",
+            f"  {sf} memory recall words             what was learned; a second demo is told of it",
             "With a real model, in your own repository:",
             "  export ANTHROPIC_API_KEY=…   (or OPENAI_API_KEY, or any OpenAI-compatible server: see README)",
             f'  {sf} init && {sf} plan "your goal" && {sf} auto',
@@ -90,6 +92,8 @@ async def _make_repository(root: Path) -> None:
         work_tree=root,
         identity=identity,
     )
+    # Never contacted: it gives every demo the same bank, so that a second one knows what the first learned.
+    await git.run("remote", "add", "origin", _ORIGIN, git_dir=git_dir, work_tree=root)
 
 
 def _use_script(project: Project) -> None:
