@@ -11,6 +11,7 @@ from singularity_memory.client.connection import Connection
 from singularity_memory.desk import Desk
 from singularity_memory.grants import EVERYTHING
 from singularity_memory.operations import BY_REQUEST
+from singularity_memory.server import upkeep
 from singularity_memory.server.threads import Threads
 
 _READING, _WRITING = 4, 2
@@ -48,11 +49,12 @@ class Far:
 
 
 @contextlib.asynccontextmanager
-async def near(desk: Desk) -> AsyncIterator[Caller]:
-    """A caller on a desk, which is closed at the end; what has no vectors yet gets them first."""
+async def near(desk: Desk, *, lasting: bool) -> AsyncIterator[Caller]:
+    """A caller on a desk, which is closed at the end; what is imported gets its vectors before that."""
     threads = Threads(desk, _READING, _WRITING)
     try:
-        yield Near(threads)
+        async with upkeep.kept(threads) if lasting else contextlib.nullcontext():
+            yield Near(threads)
         while threads.stirred.is_set() and await threads.refresh():
             pass
     finally:

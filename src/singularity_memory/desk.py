@@ -16,6 +16,9 @@ from singularity_memory.model import Answer, Query
 from singularity_memory.operations import Scope
 from singularity_memory.store import Store
 
+_PORTION = 32
+"""How many entries are embedded at once, so that other calls get their turn."""
+
 
 class Forbidden(Mistake):
     """The token does not cover this bank or this scope."""
@@ -61,7 +64,7 @@ class Desk:
 
     def refresh(self) -> int:
         """Embed some entries that wait for it; how many there were."""
-        return self._engine.refresh()
+        return self._engine.refresh(_PORTION)
 
     def close(self) -> None:
         """Let go of the engine and its store."""

@@ -12,10 +12,13 @@ from singularity_memory.store import Store
 
 
 def open_desk(place: str | Path, choice: factory.Choice) -> Desk:
-    """A desk on a file, or on a PostgreSQL server (`postgresql://…`). Raises Failure or Mistake."""
+    """A desk on a file, or on a PostgreSQL server (`postgresql://…`). Raises Failure or Mistake.
+
+    What has no vectors gets them when whoever has the desk calls `refresh`.
+    """
     embedder = factory.embedder(choice)
     store = _store(place)
-    return Desk(Engine(store, embedder), store)
+    return Desk(Engine(store, embedder, renew=False), store)
 
 
 def _store(place: str | Path) -> Store:

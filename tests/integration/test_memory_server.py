@@ -386,3 +386,16 @@ def test_json_is_what_a_shell_would_send(server: MemoryServer, bank: str) -> Non
     body = json.dumps({"bank": bank, "entries": [{"content": TESTS}]}).encode()
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     assert server.ask("POST", "/v1/retain", body, headers=form).status == 200
+
+
+def test_what_was_imported_is_found_by_meaning_soon(server: MemoryServer, bank: str) -> None:
+    lines = [{"content": TESTS}, {"content": PARSER}]
+    assert server.post("import", {"bank": bank, "lines": lines}).status == 200
+
+    def unembedded() -> int:
+        banks = server.ask("GET", "/v1/banks").body["banks"]
+        return next(int(one["unembedded"]) for one in banks if one["bank"] == bank)
+
+    until(lambda: unembedded() == 0)
+    best = server.post("recall", {"bank": bank, "query": "executing the checks in parallel"}).body["entries"]
+    assert best and best[0]["explanation"]["similarity"] is not None

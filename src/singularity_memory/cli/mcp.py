@@ -21,4 +21,4 @@ def mcp(place: Place) -> None:
     from singularity_memory.cli.reach import reach
     from singularity_memory.server.stdio import speak
 
-    asyncio.run(speak(reach(place)))
+    asyncio.run(speak(reach(place, lasting=True)))

@@ -18,14 +18,16 @@ T = TypeVar("T")
 TOKEN_VARIABLE = "SINGULARITY_MEMORY_TOKEN"
 
 
-def reach(place: Place, *, writes: bool = True) -> contextlib.AbstractAsyncContextManager[Caller]:
+def reach(
+    place: Place, *, writes: bool = True, lasting: bool = False
+) -> contextlib.AbstractAsyncContextManager[Caller]:
     """Who answers: a server when an address is given, else the memory of the folder, which writing makes."""
     if place.url:
         return far(place.url, _token(place))
     if not writes and not place.store and not (place.data.expanduser() / "memory.db").exists():
         raise BadRequest(f"there is no memory in {place.data}; `retain` and `serve` make one")
     folder = Folder(place.data.expanduser())
-    return near(open_desk(place.store or folder.database, place.embedder))
+    return near(open_desk(place.store or folder.database, place.embedder), lasting=lasting)
 
 
 def with_caller(place: Place, work: Callable[[Caller], Awaitable[T]], *, writes: bool = True) -> T:

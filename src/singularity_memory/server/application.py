@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -35,11 +34,8 @@ def application(threads: Threads, limits: Limits) -> Starlette:
 
     @contextlib.asynccontextmanager
     async def alive(_: Starlette) -> AsyncIterator[None]:
-        task = asyncio.create_task(upkeep.keep(threads))
-        async with streaming.alive():
+        async with upkeep.kept(threads), streaming.alive():
             yield
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
     routes = [Route(one.path, _endpoint(one, threads), methods=[one.method]) for one in OPERATIONS]
     return Starlette(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import AsyncIterator
 
 from singularity_memory.errors import MemoryFault
 from singularity_memory.server.threads import Threads
@@ -13,7 +14,18 @@ _REST_SECONDS = 30.0
 _LOG = logging.getLogger("singularity_memory")
 
 
-async def keep(threads: Threads) -> None:
+@contextlib.asynccontextmanager
+async def kept(threads: Threads) -> AsyncIterator[None]:
+    """Keep it up until the block ends."""
+    task = asyncio.create_task(_keep(threads))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _keep(threads: Threads) -> None:
     """Look every half minute, and when something came in, whether anything waits; ends when cancelled."""
     while True:
         try:
