@@ -12,11 +12,10 @@ from typing import Self
 
 import numpy as np
 
-from singularity_memory import decay, door, identity, labels, lines, maturity, standing, words
+from singularity_memory import decay, door, identity, labels, lines, maturity, standing, writing
 from singularity_memory.embedders import Embedder, Halves, factory
 from singularity_memory.errors import BadRequest, EmbeddingFailed, StoreFailed, UnknownEntry
 from singularity_memory.model import (
-    NEGATIVE_TAG,
     Answer,
     BankStats,
     Draft,
@@ -98,14 +97,15 @@ class Engine:
         _check_bank(bank)
         answers: list[Retained | None] = []
         records: dict[str, Record] = {}
+        there = self._store.bank(bank)
         for draft in drafts:
             document = draft.document_id or identity.document_id(draft.content)
-            reason = door.refusal(draft, self._boot_files)
+            reason = door.refusal(draft, self._boot_files) or self._twin(there, document, draft.content)
             if not reason and document in records:
                 reason = "a duplicate of another entry of this call"
             answers.append(Retained(document, "", "refused", reason) if reason else None)
             if not reason:
-                records[document] = _record(identity.entry_id(bank, document), document, draft)
+                records[document] = writing.of_draft(bank, document, draft)
         kept = self._with_vectors(list(records.values()))
         known = self._store.write(bank, kept, self._embedder_name, self._settle) if kept else []
         done = iter(
@@ -130,7 +130,7 @@ class Engine:
             after = standing.harmed(entry.standing)
             if entry.negative or not maturity.is_to_avoid(after):
                 return Changed(after)
-            return Changed(after, _as_warning(rows.record_of(entry)))
+            return Changed(after, writing.as_warning(rows.record_of(entry)))
 
         self._change(entry_id, change)
 
@@ -233,7 +233,7 @@ class Engine:
             if reason:
                 yield Retained(document, "", "refused", reason)
             else:
-                record = _record(identity.entry_id(bank, document), document, line.draft)
+                record = writing.of_draft(bank, document, line.draft)
                 kept.append((record, line.standing or standing.born(self._clock())))
         histories = {record.document_id: history for record, history in kept}
         known = self._store.write(
@@ -252,7 +252,15 @@ class Engine:
         if entry is None:
             return Changed(standing.born(self._clock()))
         after = standing.seen_again(entry.standing, self._clock())
-        return Changed(after, _as_warning(record) if maturity.is_to_avoid(after) else None)
+        return Changed(after, writing.as_warning(record) if maturity.is_to_avoid(after) else None)
+
+    def _twin(self, bank: Bank | None, document: str, content: str) -> str:
+        """Why a content is a duplicate: another document of the bank has it."""
+        if bank is None:
+            return ""
+        found = self._store.labelled(bank, frozenset({labels.of_content(content)}))
+        others = [one.document_id for one in self._store.entries(found) if one.document_id != document]
+        return f"a duplicate of the document {others[0]}" if others else ""
 
     def _with_vectors(self, records: Sequence[Record]) -> list[Record]:
         """An embedder that fails does not keep an entry out: it is found by its words until refresh."""
@@ -313,28 +321,3 @@ def _store_at(place: str | Path) -> Store:
 def _check_bank(bank: str) -> None:
     if not bank.strip() or len(bank) > _LONGEST_NAME:
         raise BadRequest(f"a bank's name has 1 to {_LONGEST_NAME} characters")
-
-
-def _record(entry_id: str, document_id: str, draft: Draft) -> Record:
-    tags = tuple(dict.fromkeys(draft.tags))
-    return Record(
-        id=entry_id,
-        document_id=document_id,
-        content=draft.content,
-        words=" ".join(words.tokens(draft.content)),
-        tags=tags,
-        metadata=draft.metadata,
-        labels=labels.of_entry(tags, draft.metadata),
-        negative=labels.is_negative(tags, draft.metadata),
-        vectors=None,
-    )
-
-
-def _as_warning(record: Record) -> Record:
-    draft = Draft(
-        maturity.as_warning(record.content),
-        record.document_id,
-        tuple(dict.fromkeys((*record.tags, NEGATIVE_TAG))),
-        record.metadata,
-    )
-    return _record(record.id, record.document_id, draft)._replace(vectors=record.vectors)

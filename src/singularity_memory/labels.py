@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from singularity_memory.errors import BadRequest
+from singularity_memory.identity import document_id
 from singularity_memory.model import NEGATIVE_TAG, Filter
 
 
@@ -15,6 +16,11 @@ def of_entry(tags: Iterable[str], metadata: Mapping[str, Any]) -> frozenset[str]
         _label(key, value) for key, value in metadata.items() if isinstance(value, str | int | float | bool)
     )
     return frozenset(tags) | frozenset(plain)
+
+
+def of_content(content: str) -> str:
+    """The label that entries of the same content share."""
+    return f"content-sha256:{document_id(content)}"
 
 
 def of_filter(wanted: Filter) -> frozenset[str]:

@@ -83,6 +83,15 @@ def test_upsert_keeps_history_and_replaces_content(engine: Engine) -> None:
     assert [stats.entries for stats in engine.banks()] == [1]
 
 
+def test_the_same_content_under_another_name_is_a_duplicate(engine: Engine) -> None:
+    keep(engine, Draft(PARSER, document_id="first"))
+    (twin,) = keep(engine, Draft(PARSER + " \n", document_id="second"))
+    assert (twin.status, twin.reason) == ("refused", "a duplicate of the document first")
+    (again,) = keep(engine, Draft(PARSER, document_id="first"))
+    assert again.status == "updated"
+    assert engine.retain("another/bank", [Draft(PARSER, document_id="second")])[0].status == "stored"
+
+
 def test_filters_need_every_label(engine: Engine) -> None:
     keep(engine, Draft(PARSER, tags=("a", "b")), Draft(TESTS, tags=("a",), metadata={"n": 1, "yes": True}))
     assert set(ask(engine, "anything", tags=["a"])) == {PARSER, TESTS}

@@ -185,14 +185,15 @@ class SqliteStore:
 
     def unembedded(self, embedder: str, limit: int) -> list[Entry]:
         """Some entries that have no vectors by this embedder."""
-        query = f"{_SELECT} WHERE embedder IS NOT ? LIMIT ?"
+        query = f"{_SELECT} WHERE row IN (SELECT row FROM entries WHERE embedder IS NOT ? LIMIT ?)"
         return [rows.entry_of(row) for row in self._file.read(query, (embedder, limit))]
 
     def count_unembedded(self, embedder: str) -> dict[str, int]:
         """How many entries have no vectors by this embedder, by the name of their bank."""
         query = (
-            "SELECT name, count(*) FROM entries JOIN banks ON number = bank"
-            " WHERE embedder IS NOT ? GROUP BY name"
+            "SELECT name, waiting FROM banks JOIN"
+            " (SELECT bank, count(*) AS waiting FROM entries WHERE embedder IS NOT ? GROUP BY bank)"
+            " ON number = bank"
         )
         return dict(self._file.read(query, (embedder,)))
 
