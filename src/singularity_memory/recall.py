@@ -20,6 +20,8 @@ from singularity_memory.store import Bank, Entry, Nearness, Store
 _QUERIES = 512
 _HURRY = 0.010
 """With less than this many seconds a recall reads little."""
+_PACE = 2e-7
+"""Seconds for each entry that a search by meaning takes, until it is known better."""
 _RESERVE = 0.004
 """Seconds kept for reading the candidates and ranking them."""
 
@@ -42,6 +44,7 @@ class Recall:
         self._queries: OrderedDict[str, Vector] = OrderedDict()
         self._lock = Lock()
         self._embedding_takes = 0.0
+        self._pace = _PACE
 
     def search(self, query: Query, now: float) -> Found:
         """The best entries for a query, and what had to be left out."""
@@ -116,9 +119,13 @@ class Recall:
             vector = self._query_vector(self._embedder, text, deadline)
         except EmbeddingFailed as error:
             return None, f"lexical only: {error.message}"
-        if vector is None or not deadline.allows(_RESERVE):
+        if vector is None or not deadline.allows(self._pace * bank.entries + _RESERVE):
             return None, "lexical only: no time was left to search by meaning"
-        return self._meaning.nearest(bank, vector, pool, wanted, also), ""
+        begun = time.monotonic()
+        found = self._meaning.nearest(bank, vector, pool, wanted, also)
+        # The least of a new figure and twice the old one: the first search of a bank reads its vectors.
+        self._pace = min((time.monotonic() - begun) / bank.entries, 2 * self._pace)
+        return found, ""
 
     def _query_vector(self, embedder: Embedder, text: str, deadline: Deadline) -> Vector | None:
         with self._lock:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from singularity_memory.effort import EFFORTS
 from singularity_memory.embedders.static import StaticEmbedder
 from singularity_memory.engine import Engine
 from singularity_memory.errors import BadRequest, UnknownEntry
@@ -219,3 +220,24 @@ def test_another_process_is_seen(tmp_path: Path, static: StaticEmbedder) -> None
         assert ask(other, "executing tests")[0] == TESTS
         one.forget(BANK, ids=[kept[0].id])
         assert ask(other, "executing tests") == [PARSER]
+
+
+def test_a_large_bank_and_little_time_give_words_only(engine: Engine) -> None:
+    engine.retain(BANK, [Draft(f"lesson {number} about topic{number} and parsing") for number in range(300)])
+    engine.recall(Query(BANK, "topic7"))
+    quick = engine.recall(Query(BANK, "topic7", deadline_ms=2))
+    assert quick.entries[0].content.startswith("lesson 7 ")
+    assert quick.degraded
+    slow = engine.recall(Query(BANK, "topic7", deadline_ms=5000))
+    assert (slow.degraded, slow.reason) == (False, "")
+    assert slow.entries[0].explanation.similarity is not None
+
+
+def test_accurate_finds_at_least_what_fast_finds(engine: Engine) -> None:
+    engine.retain(BANK, [Draft(f"lesson {number} about topic{number} and parsing") for number in range(300)])
+    for text in ("topic250 parsing", "parsing lessons", "what was lesson 17 about"):
+        fast, accurate = (
+            [hit.id for hit in engine.recall(Query(BANK, text, top_k=10, rerank_quality=quality)).entries]
+            for quality in EFFORTS
+        )
+        assert fast[0] == accurate[0]
