@@ -319,9 +319,13 @@ class SymlinkEscape(WorkspaceFailed):
 
 
 class GitFailed(WorkspaceFailed):
-    """A git command of sf's own failed."""
+    """A git command of sf's own failed, or was killed."""
 
     code = "git_failed"
+
+    def __init__(self, message: str, *, hint: str = "", killed: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.killed = killed
 
 
 class HookFailed(WorkspaceFailed):

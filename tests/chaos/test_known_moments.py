@@ -35,6 +35,14 @@ MOMENTS = (
     Blow(
         "the worktree is gone, its branch not", "kill-all", place="git/logs/refs/heads/sf", calls=("unlink",)
     ),
+    Blow(
+        "git is killed before it locks the branch that is done with",
+        "kill-one",
+        place="refs/heads/sf/a1-make-it.lock",
+        calls=("openat",),
+        program="git update-ref",
+        moment=3,
+    ),
     Blow("the index of the user is not installed", "kill-all", place="-index", calls=("rename",)),
 )
 

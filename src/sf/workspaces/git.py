@@ -216,7 +216,8 @@ async def _discard(pipe: asyncio.StreamReader) -> None:
 def failure(call: Call, code: int, stderr: str) -> GitFailed:
     """The one clear line for a git command that failed."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    return GitFailed(f"{call.name()} failed with exit code {code}: {'; '.join(lines[:3]) or 'no message'}")
+    said = "; ".join(lines[:3]) or "no message"
+    return GitFailed(f"{call.name()} failed with exit code {code}: {said}", killed=code < 0)
 
 
 async def _finish(

@@ -124,10 +124,12 @@ class OwnedRepository:
     async def _update_ref(self, name: str, new: str | None, old: str | Unset | None) -> None:
         try:
             await update_ref(self.git, self._path, name, new, old)
-        except GitFailed:
-            if not await self._drop_stale_locks(name):
+        except GitFailed as error:
+            if not await self._drop_stale_locks(name) and not error.killed:
                 raise
-            await update_ref(self.git, self._path, name, new, old)
+            # One that was killed may have come to its end all the same.
+            if await self.ref(name) != new:
+                await update_ref(self.git, self._path, name, new, old)
 
     async def _drop_stale_locks(self, name: str, patience: float = 1.0) -> bool:
         """Remove the locks that a git killed at this ref left; a live one holds them for a moment only."""
