@@ -69,6 +69,7 @@ bench: .bench/.stamp ## measure sf against its peers; BENCH=transition runs one
 
 bench-memory: .bench-memory/.stamp ## measure the memory against its peers; MEMORY_DATA=folder for quality
 	@.bench-memory/bin/python -m bench memory
+
 soak: $(DEV_STAMP) ## sixteen clients on a memory server for five minutes: no error, no lost write
 	@$(BIN)/python -m bench.memory_soak
 

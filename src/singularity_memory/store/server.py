@@ -15,6 +15,8 @@ from singularity_memory.store import migrate
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('singularity_memory.' || current_schema(), 0))"
+_EXTENSION_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('singularity_memory', 0))"
+"""For what belongs to the whole database: memories in several schemas may be made at the same time."""
 _VERSIONS = "CREATE TABLE IF NOT EXISTS memory_schema (version BIGINT PRIMARY KEY)"
 
 
@@ -67,6 +69,7 @@ class Server:
     def _migrate(self) -> None:
         steps = migrate.known("postgres")
         with self.transaction() as connection:
+            connection.execute(_EXTENSION_LOCK)
             connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
             connection.execute(_VERSIONS)
             (version,) = connection.execute("SELECT coalesce(max(version), 0) FROM memory_schema").fetchall()[
