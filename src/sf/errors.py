@@ -13,7 +13,7 @@ SfError
 │   ├── InvalidTransition, WrongState, ProjectLocked (exit 5)
 │   ├── StoreTooNew, StoreTooOld, StoreNotEmpty, StoreUnusable, DiskUnusable
 │   ├── SecretUnavailable, UnsafeConfig, UnsupportedRepository, WorkMissing
-│   └── MemoryUnavailable, MemoryRefused
+│   └── MemoryUnavailable (MemoryOpening), MemoryRefused
 └── RunFailure        a run ended abnormally; `recovery` says what the orchestrator does
     ├── workspace         WorkspaceFailed, SymlinkEscape, GitFailed, HookFailed, HookTimeout
     └── agent_session     AgentStartup, TurnTimeout, UnitTimeout, Stalled, TurnFailed (Transient), NoProduct,
@@ -286,6 +286,10 @@ class MemoryUnavailable(Mistake):
 
     code = "memory_unavailable"
     exit_code = 1
+
+
+class MemoryOpening(MemoryUnavailable):
+    """The memory is still being opened: it answers in a moment."""
 
 
 class MemoryRefused(Mistake):

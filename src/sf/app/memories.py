@@ -37,7 +37,7 @@ class _Cached(msgspec.Struct, frozen=True):
 
 
 def open_memory(project: Project, config: Config) -> Memory | None:
-    """The memory as configured, not yet opened; None when it is switched off."""
+    """The memory as configured, being opened meanwhile; None when it is switched off."""
     settings = config.memory
     if settings.mode == "off":
         return None
@@ -47,7 +47,9 @@ def open_memory(project: Project, config: Config) -> Memory | None:
         return RemoteMemory(settings.url, from_command("the key command of [memory]", settings.api_key))
     from sf.memory.embedded import EmbeddedMemory
 
-    return EmbeddedMemory(memory_file(project, config), settings.embedder)
+    memory = EmbeddedMemory(memory_file(project, config), settings.embedder)
+    memory.warm()
+    return memory
 
 
 def memory_file(project: Project, config: Config) -> Path:

@@ -13,9 +13,9 @@ from sf.config.schema import Memory as Settings
 from sf.domain import events
 from sf.domain.clock import Clock, Instant
 from sf.domain.excerpt import one_line
-from sf.domain.knowledge import GLOBAL_BANK, AntiPattern, Entry, anti_pattern_text, merged
+from sf.domain.knowledge import GLOBAL_BANK, Entry, anti_pattern_text, merged
 from sf.domain.runs import Lease
-from sf.errors import MemoryRefused, MemoryUnavailable
+from sf.errors import MemoryOpening, MemoryRefused, MemoryUnavailable
 from sf.memory import Memory, Recalled
 from sf.observe.bus import Bus
 from sf.observe.log import Log
@@ -26,6 +26,8 @@ from sf.store.database import Database
 _MISTAKES = {"collection": "anti_patterns"}
 _MOST_MISTAKES = 5
 _LONGEST = 1200
+_TELLING = 0.02
+"""The score below which an entry has nothing to do with the question; 1 says it in so many words."""
 _GRACE = 0.25
 """Seconds beyond the deadline after which an answer is not waited for."""
 
@@ -75,6 +77,9 @@ class Knowledge:
         try:
             known = await self._ask(self.memory, query)
             self._is_back()
+        except MemoryOpening as error:
+            self._log.info("a run began before the memory was open", unit_id=lease.unit_id)
+            known = Known(mistakes=self._mirrored(), degraded=error.message)
         except (MemoryUnavailable, MemoryRefused) as error:
             self._is_away(error.line())
             known = Known(mistakes=self._mirrored(), degraded=error.message)
@@ -97,16 +102,16 @@ class Knowledge:
                 found: list[Recalled] = await asyncio.gather(*calls)
         except TimeoutError:
             raise MemoryUnavailable(f"the memory did not answer within {deadline:g} s") from None
-        lessons = [[entry for entry in each.entries if not entry.is_negative] for each in found[:2]]
-        mistakes = merged([each.entries for each in found[2:]], _MOST_MISTAKES)
-        texts = [entry.content for entry in mistakes]
-        # A mistake of a moment ago may still be on its way.
-        texts += [text for text in self._mirrored() if text not in texts]
+        telling = [[entry for entry in each.entries if entry.score >= _TELLING] for each in found]
+        lessons = [[entry for entry in entries if not entry.is_negative] for entries in telling[:2]]
+        texts = [entry.content for entry in merged(telling[2:], _MOST_MISTAKES)]
+        # A mistake of a moment ago is still on its way.
+        texts = [*dict.fromkeys((*self._mirrored(only_new=True), *texts))]
         degraded = "; ".join(dict.fromkeys(each.degraded for each in found if each.degraded))
         return Known(tuple(merged(lessons, most)), tuple(texts[:_MOST_MISTAKES]), degraded)
 
-    def _mirrored(self) -> tuple[str, ...]:
-        patterns: list[AntiPattern] = knowledge.mirrored(self._database.read, _MOST_MISTAKES)
+    def _mirrored(self, *, only_new: bool = False) -> tuple[str, ...]:
+        patterns = knowledge.mirrored(self._database.read, _MOST_MISTAKES, only_new=only_new)
         return tuple(anti_pattern_text(p.description, p.context, p.correct_path) for p in patterns)
 
     async def _note(self, lease: Lease, known: Known) -> None:

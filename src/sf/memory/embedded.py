@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sf.domain.knowledge import Entry, Lesson
-from sf.errors import MemoryRefused, MemoryUnavailable
+from sf.errors import MemoryOpening, MemoryRefused, MemoryUnavailable
 from sf.memory import BankSize, Health, Kept, Recalled
 from singularity_memory.errors import MemoryFault, Mistake, ModelMissing, UnknownEntry
 
@@ -122,6 +122,8 @@ class EmbeddedMemory:
                 call = functools.partial(work, engine)
                 return await asyncio.get_running_loop().run_in_executor(self._threads, call)
         except TimeoutError:
+            if not opened.done():
+                raise MemoryOpening(f"the memory was still being opened after {limit:g} s") from None
             raise MemoryUnavailable(f"the memory did not answer within {limit:g} s") from None
         except UnknownEntry as error:
             raise MemoryRefused(error.message, hint="sf memory recall shows the ids") from error

@@ -100,9 +100,9 @@ def unmirror(tx: Tx, pattern_id: str) -> bool:
     return tx.run(_Q["unmirror"], id=pattern_id) == 1
 
 
-def mirrored(tx: Tx, most: int = 20) -> list[AntiPattern]:
-    """The mistakes that are known here, newest first."""
-    return [_pattern(row) for row in tx.all(_Q["mirrored"], most=most)]
+def mirrored(tx: Tx, most: int = 20, *, only_new: bool = False) -> list[AntiPattern]:
+    """The mistakes that are known here, or those that the memory does not have yet; newest first."""
+    return [_pattern(row) for row in tx.all(_Q["mirrored"], most=most, all=int(not only_new))]
 
 
 def mistakes_of(tx: Tx, unit_id: str) -> list[AntiPattern]:

@@ -33,7 +33,7 @@ UPDATE local_anti_patterns SET synced_at = :now WHERE id = :id
 DELETE FROM local_anti_patterns WHERE id = :id
 
 -- name: mirrored
-SELECT * FROM local_anti_patterns ORDER BY created_at DESC, id LIMIT :most
+SELECT * FROM local_anti_patterns WHERE :all = 1 OR synced_at IS NULL ORDER BY created_at DESC, id LIMIT :most
 
 -- name: mirrored_of
 SELECT * FROM local_anti_patterns WHERE source_unit = :unit ORDER BY created_at, id
