@@ -45,9 +45,11 @@ def open_memory(project: Project, config: Config) -> Memory | None:
         from sf.memory.remote import RemoteMemory
 
         return RemoteMemory(settings.url, from_command("the key command of [memory]", settings.api_key))
-    from sf.memory.embedded import EmbeddedMemory
+    from sf.memory.embedded import EmbeddedMemory, Embedding
 
-    memory = EmbeddedMemory(memory_file(project, config), settings.embedder)
+    key = settings.embedder_key and from_command("the key command of [memory]", settings.embedder_key)
+    chosen = Embedding(settings.embedder, settings.embedder_model, settings.embedder_url, key)
+    memory = EmbeddedMemory(memory_file(project, config), chosen)
     memory.warm()
     return memory
 

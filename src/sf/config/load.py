@@ -131,10 +131,15 @@ def _memory_problems(settings: Memory) -> list[str]:
     found = []
     if settings.mode == "remote" and not (settings.url and settings.api_key):
         found.append('mode: "remote" needs url and api_key')
-    if settings.url and not re.fullmatch(r"https?://[^\s/@]+(/\S*)?", settings.url):
-        found.append("url: must be http://host:port or https://host:port, without a login")
-    if settings.api_key and not _is_reference(settings.api_key):
-        found.append('api_key: plaintext keys are refused; use "$(command that prints it)"')
+    if settings.embedder in ("openai", "ollama") and not settings.embedder_model:
+        found.append(f'embedder: "{settings.embedder}" needs embedder_model')
+    for name in ("url", "embedder_url"):
+        address = getattr(settings, name)
+        if address and not re.fullmatch(r"https?://[^\s/@]+(/\S*)?", address):
+            found.append(f"{name}: must be http://host:port or https://host:port, without a login")
+    for name in ("api_key", "embedder_key"):
+        if getattr(settings, name) and not _is_reference(getattr(settings, name)):
+            found.append(f'{name}: plaintext keys are refused; use "$(command that prints it)"')
     return found
 
 

@@ -213,7 +213,10 @@ class Memory(Section, frozen=True):
     url: str = ""
     api_key: str = ""
     path: str = ""
-    embedder: Literal["sentence", "static", "none"] = "sentence"
+    embedder: Literal["sentence", "static", "openai", "ollama", "none"] = "sentence"
+    embedder_model: str = ""
+    embedder_url: str = ""
+    embedder_key: str = ""
     top_k: Annotated[int, Meta(ge=1, le=50)] = 5
     deadline: Seconds = Seconds(2)
 

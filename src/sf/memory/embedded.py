@@ -9,6 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from sf.domain.knowledge import Entry, Lesson
 from sf.errors import MemoryOpening, MemoryRefused, MemoryUnavailable
 from sf.memory import BankSize, Health, Kept, Recalled
@@ -20,10 +22,19 @@ _SLOW = 30.0
 """Seconds after which a write or a look is given up; it may still happen."""
 
 
+class Embedding(msgspec.Struct, frozen=True):
+    """What finds by meaning; all but the name is for one on a server."""
+
+    name: str = "sentence"
+    model: str = ""
+    url: str = ""
+    key: str = ""
+
+
 class EmbeddedMemory:
     """An engine on one file. It is opened by its first caller, and the model with it."""
 
-    def __init__(self, place: Path, embedder: str = "sentence") -> None:
+    def __init__(self, place: Path, embedder: Embedding) -> None:
         self._place = place
         self._embedder = embedder
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="sf-memory")
@@ -133,14 +144,17 @@ class EmbeddedMemory:
             raise MemoryUnavailable(f"the memory at {self._place}: {error}") from error
 
 
-def _opened(place: Path, embedder: str) -> Any:
+def _opened(place: Path, chosen: Embedding) -> Any:
     """The engine, with the light model where the chosen one is not installed."""
+    from singularity_memory.embedders.factory import Choice, embedder
     from singularity_memory.engine import Engine
 
     place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
-        return Engine.open(place, embedder=embedder)
+        return Engine.open(
+            place, embedder=embedder(Choice(chosen.name, chosen.model, chosen.url, chosen.key))
+        )
     except ModelMissing:
-        if embedder != "sentence":
+        if chosen.name != "sentence":
             raise
         return Engine.open(place, embedder="static")
