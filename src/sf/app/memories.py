@@ -143,12 +143,15 @@ def remember_survey(project: Project, found: Findings) -> Remembered:
         for note in found.notes()
     ]
 
+    # Before an event loop runs: finding the store may need one of its own.
+    place = stores.place_of(project)
+
     async def ask(memory: Memory, bank: str, config: Config) -> Remembered:
         try:
             kept = await memory.retain(bank, lessons)
         except MemoryUnavailable as error:
             now = SystemClock().now()
-            transact(stores.place_of(project), lambda tx: knowledge.enqueue(tx, bank, lessons, now))
+            transact(place, lambda tx: knowledge.enqueue(tx, bank, lessons, now))
             return Remembered(0, f"{len(lessons)} findings wait for the memory: {error.message}")
         return Remembered(sum(not each.refused for each in kept))
 
@@ -171,10 +174,10 @@ def forget(project: Project, ids: tuple[str, ...]) -> int:
 
 def stats(project: Project) -> Stats:
     """What there is."""
+    waits = knowledge.waiting(open_reader(stores.place_of(project)))
 
     async def ask(memory: Memory, bank: str, config: Config) -> Stats:
         health = await memory.health()
-        waits = knowledge.waiting(open_reader(stores.place_of(project)))
         return Stats(health.place, health.embedder, bank, await memory.banks(), waits.count, waits.error)
 
     return _with_memory(project, ask)
