@@ -291,6 +291,8 @@ class MemoryUnavailable(Mistake):
 class MemoryOpening(MemoryUnavailable):
     """The memory is still being opened: it answers in a moment."""
 
+    code = "memory_opening"
+
 
 class MemoryRefused(Mistake):
     """The memory answers, and does not do what it was asked."""
