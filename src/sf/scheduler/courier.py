@@ -39,6 +39,7 @@ class Courier:
         self._memory = memory
         self._wake = asyncio.Event()
         self._ended: list[str] = []
+        self._closing = False
         self._task = asyncio.create_task(self._serve(), name="courier")
 
     def __call__(self, event: Event) -> None:
@@ -50,14 +51,17 @@ class Courier:
 
     async def aclose(self) -> None:
         """Deliver what is due once more, within bounds, and stop."""
+        # Asked, and then bounded: a cancellation can be lost to a time-out that ends in the same moment.
+        self._closing = True
+        self._wake.set()
         self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await asyncio.wait({self._task}, timeout=_PATIENCE)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE):
                 await self._round()
 
     async def _serve(self) -> None:
-        while True:
+        while not self._closing:
             await self._round()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK):
