@@ -6,10 +6,12 @@ import os
 import re
 import subprocess
 import sys
+from importlib import resources
 from pathlib import Path
 
 import pytest
 
+from sf.providers.playbooks import parse
 from sf.store import records, runs, units
 from sf.store.connection import open_reader
 from tests.support.stage import run_sf
@@ -89,3 +91,13 @@ def test_a_folder_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
     done = run_sf(tmp_path, tmp_path / "home" / ".sf", "demo", "--folder", str(tmp_path))
     assert done.returncode == 2
     assert "is not empty" in done.stderr
+
+
+def test_no_edit_of_the_script_fits_twice() -> None:
+    """A run that was killed after its edit plays the scene again on the edited file."""
+    text = (resources.files("sf.app.demo") / "playbook.toml").read_text()
+    calls = [call for scene in parse(text, "demo").scenes for turn in scene.turns for call in turn.calls]
+    edits = [call.arguments for call in calls if call.tool == "edit_file"]
+    assert len(edits) >= 5
+    for edit in edits:
+        assert edit["old"] not in edit["new"]
