@@ -8,6 +8,8 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
+
 from sf.containment import TEMPORARY
 from sf.errors import GitFailed, WorkspaceFailed
 from sf.workspaces.git import Git, Output
@@ -15,6 +17,17 @@ from sf.workspaces.git import Git, Output
 # git opens these by name while it lists or adds files, and waits for ever on one that is a FIFO.
 _OPENED_BY_NAME = {".gitattributes", ".gitignore", ".gitmodules", ".mailmap"}
 _DIRECTORY_BITS = 0o700
+
+
+class _Listing(msgspec.Struct, frozen=True):
+    """What is in the index, and how the folder differs from it."""
+
+    entries: list[str]
+    links: set[str]
+    """Those of the entries that are commits of other repositories."""
+    deleted: set[str]
+    content: list[str]
+    """Modified and untracked files, each once."""
 
 
 class Snapshot:
@@ -31,12 +44,13 @@ class Snapshot:
         if self._folder.is_symlink() or not self._folder.is_dir():
             raise WorkspaceFailed(f"the worktree folder {self._folder} is gone")
         await asyncio.to_thread(_disarm, self._folder)
-        links, entries = await self._entries()
-        shadowed = await asyncio.to_thread(_shadowed, self._folder, entries)
-        deleted = set((await self._list("-d")).names())
-        await self._update("--force-remove", names=sorted(deleted | shadowed))
-        listed = (await self._list("-o", "-m", "--exclude-standard", f"--exclude={TEMPORARY}*")).names()
-        names = [name for name in dict.fromkeys(listed) if not name.endswith("/")]
+        seen = await self._listing()
+        gone = seen.deleted | await asyncio.to_thread(_shadowed, self._folder, seen.entries)
+        if gone:
+            await self._update("--force-remove", names=sorted(gone))
+            # Others may lie where they were.
+            seen = await self._listing()
+        names, links = seen.content, seen.links
         unusable = [name for name in names if not _is_content(self._folder / name, name in links)]
         # A gitlink whose folder is still there stays as it was committed, whatever is inside the folder.
         await self._update("--force-remove", names=[name for name in unusable if name not in links])
@@ -50,17 +64,11 @@ class Snapshot:
         listed = (await self._list("-o", "--exclude-standard")).names()
         return [name.rstrip("/") for name in listed if name.endswith("/")]
 
-    async def _entries(self) -> tuple[set[str], list[str]]:
-        """Return the gitlinks of the index, and all its paths."""
-        output = await self._run("ls-files", "-z", "--stage")
-        links: set[str] = set()
-        paths: list[str] = []
-        for record in output.names():
-            head, _, path = record.partition("\t")
-            paths.append(path)
-            if head.startswith("160000"):
-                links.add(path)
-        return links, paths
+    async def _listing(self) -> _Listing:
+        """Everything by one process: a turn ends with a snapshot, and starting git is most of its time."""
+        exclusions = ("--exclude-standard", f"--exclude={TEMPORARY}*")
+        listed = await self._run("ls-files", "-z", "-t", "--stage", "-d", "-m", "-o", *exclusions)
+        return _parsed(listed.names())
 
     async def _list(self, *flags: str) -> Output:
         return await self._run("ls-files", "-z", *flags)
@@ -93,6 +101,29 @@ class Snapshot:
             stdin=stdin,
             timeout=120.0,
         )
+
+
+def _parsed(records: list[str]) -> _Listing:
+    """The records of `ls-files -t --stage`: `? path`, or a letter, mode, object and stage, tab, path."""
+    entries: list[str] = []
+    links: set[str] = set()
+    deleted: set[str] = set()
+    content: dict[str, None] = {}
+    for record in records:
+        if record.startswith("? "):
+            if not record.endswith("/"):
+                content[record[2:]] = None
+            continue
+        head, _, path = record.partition("\t")
+        if head[0] == "R":
+            deleted.add(path)
+        elif head[0] == "C":
+            content[path] = None
+        else:
+            entries.append(path)
+            if head[2:].startswith("160000"):
+                links.add(path)
+    return _Listing(entries, links, deleted, list(content))
 
 
 def _disarm(folder: Path) -> None:
