@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
+import threading
+import time
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 
 from tests.chaos.ground import Blow, Ground
-from tests.chaos.sweep import SHARDS, sweep
+from tests.chaos.invariants import broken
+from tests.chaos.stable import Ended
+from tests.chaos.sweep import FULL, SHARDS, sweep
 
 FAULTS = (
     Blow("ENOSPC once", "fail", error="ENOSPC"),
@@ -15,6 +21,7 @@ FAULTS = (
     Blow("EIO once", "fail", error="EIO"),
     Blow("EROFS from then on", "fail", error="EROFS", lasting=True),
     Blow("EMFILE once", "fail", error="EMFILE", kind="descriptors"),
+    Blow("SQLITE_BUSY once", "fail", error="EAGAIN", kind="locks"),
 )
 POINTS = {
     "ENOSPC once": 2,
@@ -22,6 +29,7 @@ POINTS = {
     "EIO once": 2,
     "EROFS from then on": 2,
     "EMFILE once": 2,
+    "SQLITE_BUSY once": 2,
 }
 
 
@@ -34,3 +42,23 @@ def test_a_fault_costs_time_at_most(
     record_property("chaos", (blow.name, swept.boundaries, swept.struck, len(swept.losses)))
     assert swept.struck > 0
     assert not swept.losses, "\n".join(swept.losses)
+
+
+@pytest.mark.parametrize("runs", range(4) if FULL else [1])
+def test_a_store_that_another_program_keeps_locked_is_told_and_costs_time_at_most(
+    ground: Ground, runs: int
+) -> None:
+    """Locked from the beginning of the n-th run until sf has given up."""
+    ended: list[Ended] = []
+    session = threading.Thread(target=lambda: ended.append(ground.sf("auto")))
+    with closing(sqlite3.connect(ground.project.database, isolation_level=None)) as other:
+        session.start()
+        while session.is_alive() and other.execute("SELECT COUNT(*) FROM runs").fetchone()[0] < runs:
+            time.sleep(0.005)
+        other.execute("BEGIN IMMEDIATE")
+        session.join(60)
+    assert ended[0].code == 1, ended[0]
+    assert "database is locked" in ended[0].stderr and "another program" in ended[0].stderr
+    assert "Traceback" not in ended[0].stderr
+    assert ground.sf("auto").code == 0
+    assert broken(ground) == []

@@ -21,19 +21,22 @@ from typing import Literal
 import msgspec
 
 Act = Literal["none", "kill-all", "kill-main", "kill-one", "tear", "fail"]
-Kind = Literal["durable", "descriptors"]
+Kind = Literal["durable", "descriptors", "locks"]
 Command = Sequence[str] | Callable[[], int]
 
 # x86_64 numbers. By which argument the place is known: a descriptor, a path, or a folder's descriptor + path.
 _BY_FD = {1: "write", 18: "pwrite64", 20: "writev", 74: "fsync", 75: "fdatasync", 77: "ftruncate"}
 _BY_OUT_FD = {40: "sendfile"}
+_LOCKING = {72: "fcntl"}
 _BY_PATH = {82: "rename", 83: "mkdir", 84: "rmdir", 85: "creat", 86: "link", 87: "unlink", 88: "symlink"}
 _BY_AT = {257: "openat", 258: "mkdirat", 263: "unlinkat", 264: "renameat", 265: "linkat", 316: "renameat2"}
 _BY_TARGET = {266: "symlinkat"}
 _ANYWHERE = {293: "pipe2", 41: "socket", 53: "socketpair", 291: "epoll_create1"}
-_NAMES = {**_BY_FD, **_BY_OUT_FD, **_BY_PATH, **_BY_AT, **_BY_TARGET, **_ANYWHERE}
+_NAMES = {**_BY_FD, **_BY_OUT_FD, **_BY_PATH, **_BY_AT, **_BY_TARGET, **_ANYWHERE, **_LOCKING}
 _OPENAT = 257
 _WRITES = (1, 18)
+_SETLK = (6, 7, 37, 38)
+_UNLOCK = 2
 _CHANGING = os.O_CREAT | os.O_TRUNC
 
 _CONT, _SYSCALL, _GETREGS, _SETREGS = 7, 24, 12, 13
@@ -152,7 +155,11 @@ class Tracer:
 
     def _start(self, command: Command) -> int:
         durable = {**_BY_FD, **_BY_OUT_FD, **_BY_PATH, **_BY_AT, **_BY_TARGET}
-        counted = durable.keys() - {_OPENAT} if self._order.kind == "durable" else {*_ANYWHERE, _OPENAT}
+        counted = {
+            "durable": durable.keys() - {_OPENAT},
+            "descriptors": {*_ANYWHERE, _OPENAT},
+            "locks": _LOCKING.keys(),
+        }[self._order.kind]
         reader, writer = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -286,10 +293,12 @@ def _place(pid: int, number: int, arguments: Sequence[int], kind: Kind) -> str |
     """The absolute path that a call is about, or None when it changes nothing."""
     if number in _ANYWHERE:
         return ""
-    if number == _OPENAT and kind == "durable" and not arguments[2] & _CHANGING:
+    if number == _OPENAT and (kind == "locks" or (kind == "durable" and not arguments[2] & _CHANGING)):
         return None
     try:
-        if number in _BY_FD or number in _BY_OUT_FD:
+        if number in _LOCKING and not _takes_lock(pid, arguments):
+            return None
+        if number in _BY_FD or number in _BY_OUT_FD or number in _LOCKING:
             return os.readlink(f"/proc/{pid}/fd/{arguments[0]}")  # noqa: PTH115 - thousands of times a run
         if number in _BY_PATH:
             position = 1 if number == 88 else 0
@@ -307,6 +316,17 @@ def _resolved(pid: int, folder: int, path: str) -> str:
     descriptor = ctypes.c_int(folder & 0xFFFFFFFF).value
     base = Path(f"/proc/{pid}/cwd" if descriptor == -100 else f"/proc/{pid}/fd/{descriptor}").readlink()
     return os.path.normpath(f"{base}/{path}")
+
+
+def _takes_lock(pid: int, arguments: Sequence[int]) -> bool:
+    """Whether a call of fcntl asks for a lock, and does not give one back."""
+    if arguments[1] not in _SETLK:
+        return False
+    descriptor = os.open(f"/proc/{pid}/mem", os.O_RDONLY)
+    try:
+        return int.from_bytes(os.pread(descriptor, 2, arguments[2]), "little") != _UNLOCK
+    finally:
+        os.close(descriptor)
 
 
 def _text(pid: int, address: int) -> str:

@@ -159,6 +159,17 @@ def test_what_is_no_database_is_a_typed_error(tmp_path: Path) -> None:
             opener(path)
 
 
+def test_a_file_that_fails_while_it_is_read_is_a_typed_error(tmp_path: Path) -> None:
+    path = tmp_path / "sf.db"
+    transact(path, plant_tasks)
+    reader = open_reader(path)
+    transact(path, lambda tx: tx.run("DROP TABLE intents"))
+    with pytest.raises(StoreUnusable, match="cannot read"):
+        reader.all("SELECT * FROM intents")
+    with pytest.raises(StoreUnusable, match="cannot read"):
+        reader.one("SELECT COUNT(*) FROM intents")
+
+
 def test_a_failing_transaction_of_a_command_leaves_nothing(place: Place) -> None:
     transact(place, plant_tasks)
 

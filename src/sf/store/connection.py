@@ -5,16 +5,16 @@ Nothing here imports asyncio, nor psycopg for a SQLite file: `sf status` must st
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sf.errors import StoreUnusable
 from sf.store import migrate
 from sf.store.engine import Connection, Engine
 from sf.store.place import Place
 from sf.store.sqlite import SqliteEngine
-from sf.store.tx import Tx
+from sf.store.tx import Row, Tx
 
 T = TypeVar("T")
 
@@ -32,9 +32,34 @@ def engine_of(place: Place) -> Engine:
     return PostgresEngine(place)
 
 
-def open_reader(place: Place) -> Tx:
+class Reader(Tx):
+    """Reads outside of any transaction; a database that fails meanwhile is told as such."""
+
+    __slots__ = ("_engine",)
+
+    def __init__(self, connection: Connection, engine: Engine) -> None:
+        super().__init__(connection)
+        self._engine = engine
+
+    def one(self, sql: str, **params: Any) -> Row | None:
+        """The first row, or None. Raises StoreUnusable."""
+        try:
+            return super().one(sql, **params)
+        except self._engine.outages as error:
+            raise self._engine.unusable("read", error) from error
+
+    def all(self, sql: str, **params: Any) -> Sequence[Row]:
+        """Every row. Raises StoreUnusable."""
+        try:
+            return super().all(sql, **params)
+        except self._engine.outages as error:
+            raise self._engine.unusable("read", error) from error
+
+
+def open_reader(place: Place) -> Reader:
     """A reading connection for a command."""
-    return Tx(reading(engine_of(place)))
+    engine = engine_of(place)
+    return Reader(reading(engine), engine)
 
 
 def reading(engine: Engine, *, live: bool = False) -> Connection:

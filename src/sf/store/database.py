@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from sf.domain.events import Event
 from sf.errors import SfError, StoreUnusable
 from sf.store import migrate
-from sf.store.connection import engine_of, reading, writing
+from sf.store.connection import Reader, engine_of, reading, writing
 from sf.store.place import Place
 from sf.store.tx import Tx
 
@@ -52,7 +52,7 @@ class Database:
         except BaseException:
             self._writer.close()
             raise
-        self.read = Tx(self._reader)
+        self.read = Reader(self._reader, self._engine)
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name="sf-writer", daemon=True)
         self._thread.start()

@@ -114,7 +114,8 @@ class SqliteEngine:
 
     def unusable(self, what: str, error: Exception) -> StoreUnusable:
         """What a file that cannot be used is reported as."""
-        return StoreUnusable(f"cannot {what} {self._path}: {error}", hint="is the disk full or read-only?")
+        hint = "does another program hold it?" if "lock" in str(error) else "is the disk full or read-only?"
+        return StoreUnusable(f"cannot {what} {self._path}: {error}", hint=hint)
 
 
 def _connect(target: str, *, uri: bool = False) -> FileConnection:
