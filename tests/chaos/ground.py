@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -89,8 +90,8 @@ class Ground:
         environment = {**os.environ, "SF_HOME": str(self.home), "HOME": str(self.home.parent)}
         return self._stable.sf(*arguments, cwd=self.root, environment=environment, order=order)
 
-    def traced(self, blow: Blow, at: int = 0) -> tuple[Ended, Report]:
-        """`sf auto` under the tracer, with the blow dealt at the `at`-th boundary."""
+    def traced(self, blow: Blow, at: int = 0, command: Sequence[str] = ("auto",)) -> tuple[Ended, Report]:
+        """A command of sf's under the tracer, with the blow dealt at the `at`-th boundary."""
         path = self.folder / "report.json"
         path.unlink(missing_ok=True)
         order = Order(
@@ -105,7 +106,7 @@ class Ground:
             program=blow.program,
             place=blow.place,
         )
-        ended = self.sf("auto", order=order)
+        ended = self.sf(*command, order=order)
         if not path.exists():
             raise RuntimeError(f"the tracer itself failed: {ended.stderr[-2000:]}")
         return ended, msgspec.json.decode(path.read_bytes(), type=Report)

@@ -9,23 +9,40 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from tests.chaos.ground import EXPECTED, UNIT, Ground
 
 _MISCOUNTED = """SELECT COUNT(*) FROM spend_accounts a WHERE scope = 'unit' AND spent_micro_usd <>
   (SELECT COALESCE(SUM(cost_micro_usd), 0) FROM spend WHERE unit_id = a.key)"""
 
 
-def broken(ground: Ground, *, torn: int = 0) -> list[str]:
+class Outcome(msgspec.Struct, frozen=True):
+    """What everything comes to in the end."""
+
+    mainline: tuple[str, ...]
+    """The subjects of the branch's own commits, newest first."""
+    files: dict[str, str]
+    reverted: bool = False
+
+
+MERGED = Outcome((f"Merge {UNIT}: make it", "first"), EXPECTED)
+REVERTED = Outcome(
+    (f'Revert "{MERGED.mainline[0]}"', *MERGED.mainline), {"notes.txt": "hello\n"}, reverted=True
+)
+
+
+def broken(ground: Ground, outcome: Outcome = MERGED, *, torn: int = 0) -> list[str]:
     """Every invariant that does not hold, in words; empty when nothing was lost or done twice.
 
     `torn` lines of the trace may be incomplete: a write that was cut short.
     """
     return [
-        *_branch(ground),
-        *_checkout(ground),
-        *_rows(ground),
+        *_branch(ground, outcome),
+        *_checkout(ground, outcome),
+        *_rows(ground, outcome),
         *_objects(ground),
-        *_leftovers(ground),
+        *_leftovers(ground, outcome),
         *_processes(ground.place),
         *_traces(ground, torn),
         *_doctor(ground),
@@ -40,49 +57,50 @@ def git(folder: Path, *arguments: str) -> str:
     return done.stdout.strip() if done.returncode == 0 else f"git failed: {done.stderr.strip()}"
 
 
-def _branch(ground: Ground) -> Iterator[str]:
+def _branch(ground: Ground, outcome: Outcome) -> Iterator[str]:
     subjects = git(ground.root, "log", "--first-parent", "--format=%s", "main").splitlines()
-    if subjects != [f"Merge {UNIT}: make it", "first"]:
+    if subjects != list(outcome.mainline):
         yield f"the branch's commits are {subjects}"
     everything = git(ground.root, "log", "--format=%s", "main").splitlines()
-    if sorted(everything) != sorted([f"Merge {UNIT}: make it", "make it", "first"]):
+    if sorted(everything) != sorted([*outcome.mainline, "make it"]):
         yield f"all commits of the branch are {everything}"
     files = git(ground.root, "ls-tree", "-r", "--name-only", "main").splitlines()
-    if sorted(files) != sorted(EXPECTED):
+    if sorted(files) != sorted(outcome.files):
         yield f"the branch's files are {files}"
-    for name, content in EXPECTED.items():
+    for name, content in outcome.files.items():
         if git(ground.root, "show", f"main:{name}") != content.strip():
             yield f"{name} is not what was written"
 
 
-def _checkout(ground: Ground) -> Iterator[str]:
+def _checkout(ground: Ground, outcome: Outcome) -> Iterator[str]:
     status = git(ground.root, "status", "--porcelain")
     if [line for line in status.splitlines() if line != "?? .sf/"]:
         yield f"the checkout is not clean: {status!r}"
     if git(ground.root, "symbolic-ref", "HEAD") != "refs/heads/main":
         yield "HEAD left main"
-    for name, content in EXPECTED.items():
+    for name, content in outcome.files.items():
         path = ground.root / name
         if not path.is_file() or path.read_text() != content:
             yield f"{name} in the checkout is not what was written"
 
 
-def _rows(ground: Ground) -> Iterator[str]:
+def _rows(ground: Ground, outcome: Outcome) -> Iterator[str]:
     connection = sqlite3.connect(ground.project.database)
     try:
-        yield from _examined(connection)
+        yield from _examined(connection, outcome)
     finally:
         connection.close()
 
 
-def _examined(connection: sqlite3.Connection) -> Iterator[str]:
+def _examined(connection: sqlite3.Connection, outcome: Outcome) -> Iterator[str]:
     def one(query: str) -> object:
         return connection.execute(query).fetchone()[0]
 
     if one("PRAGMA integrity_check") != "ok":
         yield "the database is damaged"
-    units = connection.execute("SELECT id, phase, verdict, wound_up_at IS NOT NULL FROM units").fetchall()
-    if units != [(UNIT, "complete", "success", 1)]:
+    columns = "id, phase, verdict, wound_up_at IS NOT NULL, reverted_at IS NOT NULL"
+    units = connection.execute(f"SELECT {columns} FROM units").fetchall()
+    if units != [(UNIT, "complete", "success", 1, int(outcome.reverted))]:
         yield f"the units are {units}"
     for query, most in (
         ("SELECT COUNT(*) FROM phase_transitions WHERE to_phase = 'complete'", 1),
@@ -130,10 +148,11 @@ def _objects(ground: Ground) -> Iterator[str]:
                 yield f"commit {commit} of sf's is under no ref, nor is its tree"
 
 
-def _leftovers(ground: Ground) -> Iterator[str]:
+def _leftovers(ground: Ground, outcome: Outcome) -> Iterator[str]:
     project = ground.project
     folders = list(project.worktrees.iterdir()) if project.worktrees.is_dir() else []
     active = list((project.dot / "active").iterdir()) if (project.dot / "active").is_dir() else []
+    restored = [folder.name for folder in active] == [UNIT.replace("/", "_")]
     locks = [path for path in (ground.root / ".git").rglob("*.lock")]
     temporary = [path for path in (ground.root / ".git").rglob(".sf-*")]
     keeps = [path for path in (ground.root / ".git").rglob("*.keep")]
@@ -141,7 +160,9 @@ def _leftovers(ground: Ground) -> Iterator[str]:
     owned = [*project.repository.rglob("*.lock"), *(project.repository / "worktrees").iterdir()]
     owned += (project.repository / "refs" / "heads").rglob("sf/*")
     half = [path for path in project.repository.parent.glob(".*")]
-    for what in (folders, active, locks, temporary, keeps, landing, owned, half):
+    if outcome.reverted and not restored:
+        yield f"the folder of the unit is not back: {active}"
+    for what in (folders, [] if outcome.reverted else active, locks, temporary, keeps, landing, owned, half):
         if what:
             yield "left over: " + ", ".join(str(path.relative_to(ground.place)) for path in what)
     crash = ground.home / "log" / "crash.log"

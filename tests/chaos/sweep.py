@@ -5,17 +5,32 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import msgspec
 
 from tests.chaos.ground import Blow, Ground
-from tests.chaos.invariants import broken
+from tests.chaos.invariants import MERGED, Outcome, broken
 from tests.chaos.stable import Ended
 from tests.chaos.tracer import Report
 
 FULL = os.environ.get("SF_CHAOS", "") == "full"
 SEED = int(os.environ.get("SF_CHAOS_SEED", "20261115"))
 SHARDS = 12 if FULL else 1
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """A command that is struck and then repeated, the state it starts from, and what it comes to."""
+
+    command: tuple[str, ...]
+    outcome: Outcome
+    begin: Path | None = None
+    """A state that was kept; by default nothing has run yet."""
+    done_before: str = ""
+    """What the repeated command may say when the struck one had done everything."""
+
+
+AUTO = Trial(("auto",), MERGED)
 
 
 class Swept(msgspec.Struct, frozen=True):
@@ -26,15 +41,15 @@ class Swept(msgspec.Struct, frozen=True):
     losses: list[str]
 
 
-def sweep(ground: Ground, blow: Blow, shard: int, points: int) -> Swept:
+def sweep(ground: Ground, blow: Blow, shard: int, points: int, trial: Trial = AUTO) -> Swept:
     """Strike at every boundary of this shard, or in the short form at about `points` of all."""
-    ground.reset()
-    _, clean = ground.traced(msgspec.structs.replace(blow, act="none"))
+    ground.reset(trial.begin)
+    _, clean = ground.traced(msgspec.structs.replace(blow, act="none"), command=trial.command)
     total = len(clean.boundaries)
     struck = 0
     losses: list[str] = []
     for number in _numbers(total, shard, points):
-        report, problems = strike(ground, blow, number)
+        report, problems = strike(ground, blow, number, trial)
         if not report.acted:
             break
         struck += 1
@@ -55,15 +70,16 @@ def _numbers(total: int, shard: int, points: int) -> Iterator[int]:
         yield from (first + chance.randrange(stride) for first in range(1, total - stride + 2, stride))
 
 
-def strike(ground: Ground, blow: Blow, number: int) -> tuple[Report, list[str]]:
+def strike(ground: Ground, blow: Blow, number: int, trial: Trial = AUTO) -> tuple[Report, list[str]]:
     """One run with one blow, then a clean run; what is broken after it."""
-    ground.reset()
-    ended, report = ground.traced(blow, at=number)
+    ground.reset(trial.begin)
+    ended, report = ground.traced(blow, at=number, command=trial.command)
     problems = list(_bad_manners(ended, report, ground, blow))
-    again = ground.sf("auto")
-    if again.code != 0:
+    again = ground.sf(*trial.command)
+    had_ended = bool(trial.done_before) and trial.done_before in again.stderr
+    if again.code != 0 and not had_ended:
         problems.append(f"the clean run ended with {again.code}: {again.stdout[-600:]} {again.stderr[-600:]}")
-    return report, [*problems, *broken(ground, torn=1 if blow.act == "tear" else 0)]
+    return report, [*problems, *broken(ground, trial.outcome, torn=1 if blow.act == "tear" else 0)]
 
 
 def _bad_manners(ended: Ended, report: Report, ground: Ground, blow: Blow) -> Iterable[str]:
