@@ -10,7 +10,7 @@ import time
 
 from sf.domain.decide import Counter
 from sf.domain.units import Status
-from sf.store import ledger, runs, units
+from sf.store import leases, ledger, runs
 from tests.support.stage import PASSING, Stage, call, plan_scene, say, scene, task, write
 
 
@@ -74,10 +74,10 @@ def test_ctrl_c_interrupts_cleanly_and_the_next_start_goes_on(stage: Stage) -> N
     stage.plan()
     live = _start(stage)
     deadline = time.monotonic() + 20
-    while not units.running(stage.read):
+    while not leases.running(stage.read):
         assert time.monotonic() < deadline
         time.sleep(0.02)
     os.kill(live.pid, signal.SIGINT)
     assert live.wait(timeout=20) == 130
-    assert not units.running(stage.read)
+    assert not leases.running(stage.read)
     assert stage.auto().ending == "done"

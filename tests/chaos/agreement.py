@@ -10,7 +10,7 @@ from sf.config.schema import Concurrency
 from sf.domain.clock import Instant
 from sf.domain.queue import eligible, standing
 from sf.domain.units import Unit
-from sf.store import attention, runs, sessions, units
+from sf.store import attention, leases, runs, sessions, units
 from sf.store.tx import Row
 from tests.chaos.piece import Piece
 from tests.support.ground import EVERY_PHASE
@@ -56,7 +56,7 @@ def check(driven: Driven) -> None:
         told, expected = _told(rows[piece.id]), _expected(piece)
         assert told == expected, f"{piece.id}: {told} is not {expected}"
     _check_standings(driven)
-    assert {unit.id for unit in units.ready(read, EVERY_PHASE)} == driven.model.ready()
+    assert {unit.id for unit in leases.ready(read, EVERY_PHASE)} == driven.model.ready()
     ledger = driven.ground.ledger()
     assert ledger == driven.model.counters
     assert all(ledger[name] >= count for name, count in driven.counted.items()), "a counter was lowered"

@@ -21,7 +21,7 @@ from sf.domain.workflows import parse
 from sf.errors import LeaseLost
 from sf.harness import settle
 from sf.scheduler import claims, recovery
-from sf.store import runs, spending, units
+from sf.store import leases, runs, spending
 from sf.store.runs import TurnRecord
 from sf.store.tx import Tx
 from sf.testing.clock import FakeClock
@@ -149,7 +149,7 @@ class Driven:
             lambda tx: settle.settle(tx, lease, o.Done("late"), settle.Ending(tree="t"), rules, now),
             lambda tx: runs.record_turn(tx, lease, record, now),
             lambda tx: spending.reserve(tx, lease, payer, model="m", estimate=1, caps=Caps(), now=now),
-            lambda tx: units.require_lease(tx, lease),
+            lambda tx: leases.require_lease(tx, lease),
         ]
 
     def refuse_late(self, lease: Lease) -> None:
@@ -233,7 +233,7 @@ class Driven:
     def renew(self, holder: str) -> None:
         """A live holder extends what it holds."""
         until = Instant(self.clock.now() + claims.LEASE_MS)
-        self.ground.write(lambda tx: units.renew(tx, holder, until))
+        self.ground.write(lambda tx: leases.renew(tx, holder, until))
         for piece in self.model.pieces.values():
             if piece.holder == holder and piece.status == "running":
                 piece.until = until
@@ -251,7 +251,7 @@ class Driven:
         """Someone sets the clock; the next tick wakes what is due."""
         self.clock.jump(milliseconds)
         self.model.now = self.clock.now()
-        self.ground.write(lambda tx: units.wake_due(tx, self.ground.now))
+        self.ground.write(lambda tx: leases.wake_due(tx, self.ground.now))
         self.model.wake()
 
     # --- the end ---

@@ -28,7 +28,7 @@ from sf.domain import outcomes as o
 from sf.errors import InvalidTransition
 from sf.scheduler import admission
 from sf.scheduler.admission import Selection
-from sf.store import units
+from sf.store import leases
 from tests.chaos.agreement import check, check_admitted
 from tests.chaos.driven import HOLDERS, Driven, Held
 from tests.chaos.outcomes import any_outcome, friendly
@@ -202,7 +202,7 @@ class Orchestrators(RuleBasedStateMachine):
     def admit_under_caps(self, agents: int, execute: int) -> None:
         self.steps += 1
         caps = Concurrency(max_agents=agents, max_agents_by_phase={"execute": execute})  # type: ignore[dict-item]
-        running = units.running(self.d.ground.read)
+        running = leases.running(self.d.ground.read)
         admitted = admission.admit(self.d.ground.read, caps, running, Selection(), 0)
         check_admitted(self.d, caps, running, admitted)
 

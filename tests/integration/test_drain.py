@@ -12,7 +12,7 @@ from sf.domain.units import Unit
 from sf.harness.attempt import Finished
 from sf.scheduler.admission import Selection
 from sf.scheduler.loop import Loop
-from sf.store import runs, units
+from sf.store import leases, runs, units
 
 TWO_AT_A_TIME = "[harness.concurrency]\nmax_agents = 2\n"
 
@@ -32,7 +32,7 @@ class Crew:
     async def __call__(self, unit: Unit, lease: Lease) -> Finished:
         assert unit == units.get(self._read, unit.id), "a run begins with the row that its claim wrote"
         assert runs.get(self._read, lease.run_id) is not None, "and only once its own row can be read"
-        assert len(units.running(self._read)) <= 2
+        assert len(leases.running(self._read)) <= 2
         self.seen.append(("begun", unit.id))
         return await done_at_once(unit, lease)
 

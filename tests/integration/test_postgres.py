@@ -17,7 +17,7 @@ import pytest
 from sf.domain.clock import Instant
 from sf.errors import ProjectLocked, StoreUnusable
 from sf.scheduler.notices import Notices, seat
-from sf.store import records, runs, sessions, units
+from sf.store import leases, records, runs, sessions, units
 from sf.store.connection import open_reader, transact
 from sf.store.database import Database
 from sf.store.place import Url
@@ -73,7 +73,7 @@ def test_two_processes_never_claim_a_unit_twice_nor_give_a_number_twice(url: Url
     assert len(set(planted)) == len(planted) == 80, "what was read was still true when it was written"
     read = open_reader(url)
     assert len(runs.live(read)) == 500
-    assert {unit.attempt for unit in units.running(read)} == {1}
+    assert {unit.attempt for unit in leases.running(read)} == {1}
 
 
 @pytest.mark.parametrize("isolation", ["read committed", "serializable"])

@@ -10,7 +10,7 @@ from sf.domain.clock import Instant
 from sf.domain.units import Unit
 from sf.harness.rules import Rules
 from sf.scheduler import claims
-from sf.store import units
+from sf.store import leases
 from sf.store.database import Database
 from sf.store.place import Url
 from sf.testing.clock import START
@@ -40,7 +40,7 @@ async def contend(database: Database, ready: list[Unit], holder: str) -> dict[st
 def main(url: str, schema: str, holder: str) -> None:
     """Say how many units are ready, wait for a line, contend, print what was won."""
     database = Database(Url(url, schema))
-    ready = units.ready(database.read, EVERY_PHASE)
+    ready = leases.ready(database.read, EVERY_PHASE)
     print(len(ready), flush=True)
     sys.stdin.readline()
     print(json.dumps(asyncio.run(contend(database, ready, holder))), flush=True)

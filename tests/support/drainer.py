@@ -21,7 +21,7 @@ from sf.harness import settle
 from sf.harness.rules import Rules
 from sf.scheduler import claims, recovery
 from sf.scheduler.lock import this_process
-from sf.store import units
+from sf.store import leases
 from sf.store.database import Database
 from sf.store.place import Place, Url
 from tests.support.ground import EVERY_PHASE
@@ -53,7 +53,7 @@ class Drainer:
         while not end.exists():
             await self._keep_claims()
             # Every process wants the same ones: most claims are contended.
-            found = units.ready(self._database.read, dict.fromkeys(EVERY_PHASE, _BATCH))
+            found = leases.ready(self._database.read, dict.fromkeys(EVERY_PHASE, _BATCH))
             if not found:
                 await asyncio.sleep(0.002)
             await asyncio.gather(*(self._run(unit) for unit in found))
@@ -62,8 +62,8 @@ class Drainer:
     async def _keep_claims(self) -> None:
         now = fast_now()
         until = Instant(now + claims.LEASE_MS)
-        await self._database.write(lambda tx: units.renew(tx, self._holder, until))
-        if units.expired(self._database.read, self._holder, now):
+        await self._database.write(lambda tx: leases.renew(tx, self._holder, until))
+        if leases.expired(self._database.read, self._holder, now):
             await self._database.write(lambda tx: recovery.sweep(tx, self._holder, "", self._rules, now))
 
     async def _run(self, unit: Unit) -> None:

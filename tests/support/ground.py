@@ -21,7 +21,7 @@ from sf.harness import planting, settle
 from sf.harness.rules import Rules
 from sf.harness.settle import Ending
 from sf.scheduler import claims, intents
-from sf.store import invariants, sessions, units
+from sf.store import invariants, leases, sessions, units
 from sf.store.connection import engine_of, writing
 from sf.store.place import Place
 from sf.store.tx import Row, Tx
@@ -115,8 +115,8 @@ class Ground:
 
     def ready(self) -> list[str]:
         """The ids that could be dispatched now."""
-        self.write(lambda tx: units.wake_due(tx, self.now))
-        return [unit.id for unit in units.ready(self.read, EVERY_PHASE)]
+        self.write(lambda tx: leases.wake_due(tx, self.now))
+        return [unit.id for unit in leases.ready(self.read, EVERY_PHASE)]
 
     def claim(self, unit_id: str, holder: str = "me") -> Lease | None:
         """Take a unit as the loop would."""

@@ -22,7 +22,7 @@ from sf.errors import SfError
 from sf.harness import settle
 from sf.harness.rules import Rules
 from sf.scheduler import claims
-from sf.store import records, runs, spending, units
+from sf.store import leases, records, runs, spending, units
 from sf.store.database import Database
 from sf.store.place import Place, Url
 from sf.store.runs import TurnRecord
@@ -67,7 +67,7 @@ class Latecomer:
             spending.settle(tx, spend_id, "answered", NOW, Usage(cost_micro_usd=9))
 
         def proven(tx: Tx) -> None:
-            units.require_lease(tx, lease)
+            leases.require_lease(tx, lease)
             records.add_evidence(tx, lease.unit_id, lease.run_id, "merge", "late", NOW, tree="t", commit="c")
 
         ends: list[o.AnyOutcome] = [o.Done(), o.Failed("turn_failed", "x"), o.CalledOff("x"), o.Crashed()]

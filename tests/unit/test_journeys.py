@@ -12,7 +12,7 @@ from sf.domain.phases import Phase
 from sf.domain.plans import TaskEntry
 from sf.domain.queue import standing
 from sf.domain.units import HoldKind, Status, Unit
-from sf.store import attention, glance, units
+from sf.store import attention, glance, leases, relations, units
 from tests.support.ground import Ground, fresh_ground
 from tests.support.samples import milestone_plan, piece, slice_plan, task, task_plan
 
@@ -33,7 +33,7 @@ def check_invariants(ground: Ground) -> None:
         children = [child for child in everything.values() if child.parent_id == unit.id]
         still_open = [child for child in children if child.archived_at is None]
         assert unit.open_children == len(still_open), unit.id
-        upstream = units.upstream(ground.read, unit.id)
+        upstream = relations.upstream(ground.read, unit.id)
         waiting = [other for other in upstream if other.archived_at is None]
         if not unit.terminal:
             assert unit.open_blockers == len(waiting), unit.id
@@ -154,10 +154,10 @@ def test_a_goal_can_be_abandoned_at_any_point_and_leaves_nothing_open(
     random = Random(seed)
     with fresh_ground() as ground:
         ground.plant(workflow)
-        leases = []
+        held = []
         for _ in range(steps):
             ready = ground.ready()
-            if any(unit.phase is Phase.MERGE for unit in units.running(ground.read)):
+            if any(unit.phase is Phase.MERGE for unit in leases.running(ground.read)):
                 # Merges are made one at a time, and this one is never over.
                 ready = [name for name in ready if ground.unit(name).phase is not Phase.MERGE]
             if not ready:
@@ -166,13 +166,13 @@ def test_a_goal_can_be_abandoned_at_any_point_and_leaves_nothing_open(
             if random.random() < 0.2:
                 lease = ground.claim(chosen)
                 assert lease is not None
-                leases.append(lease)
+                held.append(lease)
             else:
                 ground.run(chosen, outcome(random, ground.unit(chosen), 0.2))
         if not ground.unit("milestone/m1").terminal:
             ground.intend("abandon", unit_id="milestone/m1", reason="enough")
         assert ground.ready() == []
-        for lease in leases:
+        for lease in held:
             ground.settle(lease, o.Done("too late"))
         assert [u.id for u in units.listed(ground.read)] == []
         assert ground.ready() == []

@@ -15,7 +15,7 @@ from sf.domain.units import HoldKind, Status
 from sf.harness import planting
 from sf.harness.rules import Rules
 from sf.scheduler import claims
-from sf.store import units
+from sf.store import relations, units
 from sf.store.tx import Tx
 from tests.support.ground import GATED, Ground, Refused
 from tests.support.samples import WORKFLOWS, milestone_plan, piece, slice_plan, task, task_plan
@@ -153,7 +153,7 @@ def test_a_replan_supersedes_open_children_and_counts_only_the_new_ones(ground: 
     ground.run(S1, o.Reassessed("replan", "smaller steps"))
     assert (ground.unit(S1).phase, ground.unit(S1).plan_version) == (Phase.PLAN, 2)
     ground.run(S1, o.Planned(slice_plan(task("c"), task("d"))))
-    assert {child.id: child.made_under for child in units.children(ground.read, S1)} == {
+    assert {child.id: child.made_under for child in relations.children(ground.read, S1)} == {
         T1: 1,
         T2: 1,
         T3: 2,

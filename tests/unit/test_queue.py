@@ -16,7 +16,7 @@ from sf.domain.clock import Instant
 from sf.domain.phases import FORWARD, RANK, Phase
 from sf.domain.queue import eligible, priority_key, standing
 from sf.domain.units import HoldKind, Status, Unit
-from sf.store import glance, sessions, units
+from sf.store import glance, leases, sessions, units
 from sf.store.tx import Tx
 from sf.testing.clock import START
 from tests.support.ground import EVERY_PHASE, Ground, fresh_ground
@@ -114,8 +114,8 @@ def test_what_the_database_calls_ready_is_what_the_rule_calls_eligible(rows: lis
         insert_rows(ground, rows)
         everything = units.listed(ground.read, archived=True)
         expected = {u.id for u in everything if eligible(u, ground.now)}
-        ground.write(lambda tx: units.wake_due(tx, ground.now))
-        found = units.ready(ground.read, EVERY_PHASE)
+        ground.write(lambda tx: leases.wake_due(tx, ground.now))
+        found = leases.ready(ground.read, EVERY_PHASE)
         assert {u.id for u in found} == expected
         for phase in Phase:
             within = [u for u in found if u.phase is phase]
@@ -130,8 +130,8 @@ def test_each_phase_gives_its_first_up_to_its_own_room(
     with fresh_ground() as ground:
         ground.in_disorder = True
         insert_rows(ground, rows)
-        everything = units.ready(ground.read, EVERY_PHASE)
-        some = units.ready(ground.read, room)
+        everything = leases.ready(ground.read, EVERY_PHASE)
+        some = leases.ready(ground.read, room)
         for phase in Phase:
             most = max(0, room.get(phase, 0))
             assert [u for u in some if u.phase is phase] == [u for u in everything if u.phase is phase][:most]
@@ -142,7 +142,7 @@ def test_the_ready_query_reads_its_index_and_sorts_nothing(ground: Ground) -> No
     statements: list[str] = []
     assert isinstance(ground.connection, sqlite3.Connection)
     ground.connection.set_trace_callback(statements.append)
-    units.ready(ground.read, dict.fromkeys(Phase, 10))
+    leases.ready(ground.read, dict.fromkeys(Phase, 10))
     ground.connection.set_trace_callback(None)
     [statement] = statements
     plan = ground.connection.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()

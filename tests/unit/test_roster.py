@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sf.domain import events
-from sf.store import runs, units
+from sf.store import leases, runs
 from tests.support.stage import PASSING, Stage, plan_scene, say, scene, task, write
 
 
@@ -31,7 +31,7 @@ def test_a_run_that_is_stopped_before_its_first_step_is_settled_all_the_same(tmp
 
     result = stage.auto(watch=interrupt)
     assert (told, result.ending) == ([True], "interrupted")
-    assert units.running(stage.read) == []
+    assert leases.running(stage.read) == []
     assert all(run.ended_at is not None for run in runs.of_unit(stage.read, "milestone/m1"))
     assert stage.auto().ending == "done"
 

@@ -20,7 +20,7 @@ from sf.errors import LeaseLost, UnknownUnit
 from sf.harness.rules import Rules
 from sf.harness.settle import Ending
 from sf.scheduler import claims
-from sf.store import ledger, records, runs, units
+from sf.store import leases, ledger, records, runs, units
 from sf.store.connection import open_reader, transact
 from sf.store.database import Database
 from sf.store.place import Place
@@ -41,7 +41,7 @@ A = "task/a1"
 def test_racing_connections_claim_each_unit_exactly_once(place: Place) -> None:
     transact(place, lambda tx: plant_tasks(tx, 100))
     won: Counter[str] = Counter()
-    ready = units.ready(open_reader(place), EVERY_PHASE)
+    ready = leases.ready(open_reader(place), EVERY_PHASE)
     barrier = threading.Barrier(2)
 
     async def contend(database: Database, holder: str) -> list[str]:
@@ -71,7 +71,7 @@ def test_racing_connections_claim_each_unit_exactly_once(place: Place) -> None:
     assert len(won) == 100
     assert set(won.values()) == {1}
     reader = open_reader(place)
-    assert {unit.attempt for unit in units.running(reader)} == {1}
+    assert {unit.attempt for unit in leases.running(reader)} == {1}
     assert len(runs.live(reader)) == 100
 
 
@@ -98,7 +98,7 @@ def test_the_update_that_claims_is_conditional_by_itself(ground: Ground) -> None
 
     def claim(holder: str) -> Unit | None:
         return ground.write(
-            lambda tx: units.claim(tx, stale, holder=holder, host="h", until=until, now=ground.now)
+            lambda tx: leases.claim(tx, stale, holder=holder, host="h", until=until, now=ground.now)
         )
 
     assert claim("first") == ground.unit(A)
@@ -157,9 +157,9 @@ def test_a_holder_renews_its_own_claims_only_and_expired_ones_are_found(ground: 
     ground.claim(A, "me")
     ground.claim("task/a2", "other")
     later = Instant(ground.now + claims.LEASE_MS + 1)
-    assert ground.write(lambda tx: units.renew(tx, "me", Instant(later + 60_000))) == 1
-    assert [unit.id for unit in units.expired(ground.read, "me", later)] == ["task/a2"]
-    assert units.expired(ground.read, "other", later) == []
+    assert ground.write(lambda tx: leases.renew(tx, "me", Instant(later + 60_000))) == 1
+    assert [unit.id for unit in leases.expired(ground.read, "me", later)] == ["task/a2"]
+    assert leases.expired(ground.read, "other", later) == []
 
 
 # --- rows and constraints ---

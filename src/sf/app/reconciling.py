@@ -11,7 +11,7 @@ from sf.domain.reverting import Authored, Choice, Ghost, Step, choose, is_kin, l
 from sf.domain.units import Status, Unit
 from sf.errors import WrongState
 from sf.harness.workshop import Workshop
-from sf.store import records, units
+from sf.store import records, relations, units
 from sf.store.tx import Tx
 from sf.workspaces.history import History
 from sf.workspaces.reversal import only_joins
@@ -42,7 +42,7 @@ class _Found(msgspec.Struct, frozen=True):
 async def survey_unit(workshop: Workshop, read: Tx, unit_id: str) -> Survey:
     """Find the commits of a unit. Raises WrongState where it cannot be reverted, and says why."""
     unit = units.get(read, unit_id)
-    family = [unit, *units.below(read, unit.id)]
+    family = [unit, *relations.below(read, unit.id)]
     if unit.station not in (None, workshop.project.key):
         raise WrongState(f"{unit.id} was worked on in another folder: {unit.station}", hint="revert it there")
     _require_revertible(read, unit, family)

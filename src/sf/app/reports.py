@@ -17,7 +17,7 @@ from sf.observe import disk
 from sf.observe.disk import DiskUse
 from sf.paths import DRIFT_FILE, Project
 from sf.scheduler import lock
-from sf.store import blockers, ledger, records, runs, sessions, units
+from sf.store import blockers, ledger, records, relations, runs, sessions, units
 from sf.store.connection import open_reader
 from sf.store.tx import Row, Tx
 
@@ -129,7 +129,9 @@ def _detail(tx: Tx, unit: Unit, now: Instant) -> str:
     if unit.due_at is not None and unit.due_at > now:
         return f"due in {brief_duration(unit.due_at - now)}"
     if unit.open_blockers:
-        return "after " + ", ".join(other.id for other in units.upstream(tx, unit.id) if not other.terminal)
+        return "after " + ", ".join(
+            other.id for other in relations.upstream(tx, unit.id) if not other.terminal
+        )
     return ""
 
 
@@ -212,8 +214,8 @@ def why(project: Project, unit_id: str) -> WhyReport:
         workspace=unit.workspace or "",
         branch=unit.branch or "",
         counters=_counters(tx, unit),
-        blocked_by=[f"{other.id} ({standing(other, now)})" for other in units.upstream(tx, unit.id)],
-        children=[_line(tx, child, now) for child in units.children(tx, unit.id)],
+        blocked_by=[f"{other.id} ({standing(other, now)})" for other in relations.upstream(tx, unit.id)],
+        children=[_line(tx, child, now) for child in relations.children(tx, unit.id)],
         transitions=[
             f"{rfc3339(row['transitioned_at'])} {row['from_phase']} → {row['to_phase']}: {row['reason']}"
             for row in units.transitions(tx, unit.id)

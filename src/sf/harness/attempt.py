@@ -37,7 +37,7 @@ from sf.harness.hooks import HookType
 from sf.harness.settle import Ending
 from sf.harness.workshop import Place
 from sf.policy import orphans
-from sf.store import units
+from sf.store import leases
 
 Job = Callable[[Agent], Awaitable[o.AnyOutcome]]
 
@@ -219,7 +219,7 @@ async def _snapshot(desk: Desk, unit: Unit, lease: Lease, place: Place | None) -
     if place is None or unit.phase not in WRITING:
         return None
     try:
-        units.require_lease(desk.database.read, lease)
+        leases.require_lease(desk.database.read, lease)
         tree = await place.worktree.snapshot()
         tip = await place.worktree.head()
         commit = await desk.workshop.owned.commit_tree(tree, [tip], f"sf: {unit.id} after run {lease.run_id}")

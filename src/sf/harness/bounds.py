@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from sf.domain.units import Unit
-from sf.store import units
+from sf.store import relations
 from sf.store.tx import Tx
 
 
@@ -43,6 +43,6 @@ def allowed_in_all(sets: list[Areas]) -> tuple[str, ...]:
 def _tasks(tx: Tx, unit: Unit) -> list[Unit]:
     """The tasks below a container."""
     found = []
-    for child in units.children(tx, unit.id):
+    for child in relations.children(tx, unit.id):
         found += [child] if child.type == "task" else _tasks(tx, child)
     return found

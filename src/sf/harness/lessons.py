@@ -17,7 +17,7 @@ from sf.domain.phases import WRITING
 from sf.domain.runs import Lease
 from sf.domain.units import Unit
 from sf.harness.rules import Rules
-from sf.store import knowledge, records, units
+from sf.store import knowledge, leases, records
 from sf.store.tx import Tx
 
 _TELLING = 5
@@ -50,7 +50,7 @@ def chapter_ended(
 
 def window_closed(tx: Tx, lease: Lease, unit: Unit, summary: str, rules: Rules, now: Instant) -> None:
     """A run's window is replaced: what it held is kept in short."""
-    units.require_lease(tx, lease)
+    leases.require_lease(tx, lease)
     if not rules.bank or not summary:
         return
     text = (

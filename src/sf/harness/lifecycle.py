@@ -15,7 +15,7 @@ from sf.domain.units import BLOCKER_EVENT, GATE_BLOCKED, HoldKind, Status, Unit
 from sf.domain.workflows import Workflow
 from sf.harness.rules import Rules
 from sf.harness.transition import transition
-from sf.store import attention, blockers, ledger, records, sessions, units
+from sf.store import attention, blockers, ledger, records, relations, sessions, units
 from sf.store.tx import Tx
 
 
@@ -52,7 +52,7 @@ def apply(
     if settled.terminal:
         closed(tx, settled, rules, now)
     elif settled.phase in (Phase.RESEARCH, Phase.PLAN) and settled.plan_version == 1:
-        units.free_lane(tx, settled)
+        relations.free_lane(tx, settled)
     return settled
 
 
@@ -121,18 +121,18 @@ def closed(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:
     """A unit is terminal: free its lane, unblock what waits for it, and advance its container."""
     if unit.archived_at is None:
         units.archive(tx, unit.id, now)
-    units.free_lane(tx, unit)
+    relations.free_lane(tx, unit)
     verdict = unit.verdict or "canceled"
     tx.announce(events.Event(events.UNIT_CLOSED, now, unit.id, {"verdict": verdict, "title": unit.title}))
     resolve(tx, unit.id, "auto", now)
-    for dependent in units.downstream(tx, unit.id):
-        units.unblock(tx, dependent.id, now)
+    for dependent in relations.downstream(tx, unit.id):
+        relations.unblock(tx, dependent.id, now)
         if not unit.succeeded and not dependent.terminal:
             told = f"{unit.id} ({unit.title}), which this work builds on, was abandoned: {unit.hold_detail}"
             records.give_feedback(tx, dependent.id, told, now)
         arrived(tx, dependent.id, rules, now)
     if unit.parent_id is not None:
-        units.add_children(tx, unit.parent_id, -1, now)
+        relations.add_children(tx, unit.parent_id, -1, now)
         advance_container(tx, unit.parent_id, rules, now)
 
 
@@ -148,7 +148,7 @@ def advance_container(tx: Tx, container_id: str, rules: Rules, now: Instant) -> 
     workflow = sessions.pinned(tx, container.workflow_hash)
     lost = [
         child
-        for child in units.children(tx, container_id)
+        for child in relations.children(tx, container_id)
         if child.made_under == container.plan_version and not child.succeeded
     ]
     if lost:
@@ -173,7 +173,7 @@ def cancel(tx: Tx, unit: Unit, reason: str, rules: Rules, now: Instant) -> list[
     still_running = []
     was_running = unit.status is Status.RUNNING
     units.cancel(tx, unit.id, reason, now)
-    for child in units.children(tx, unit.id):
+    for child in relations.children(tx, unit.id):
         if not child.terminal:
             still_running += cancel(tx, child, reason, rules, now)
     if was_running:

@@ -15,7 +15,7 @@ from sf.domain.units import RESOLVES, Unit
 from sf.domain.workflows import Workflow
 from sf.harness import lifecycle
 from sf.harness.rules import Rules
-from sf.store import sessions, units
+from sf.store import relations, sessions, units
 from sf.store.tx import Tx
 
 E = TypeVar("E", SliceEntry, TaskEntry)
@@ -61,7 +61,7 @@ def plant_goal(
 
 def plant_plan(tx: Tx, container: Unit, plan: Plan, workflow: Workflow, rules: Rules, now: Instant) -> None:
     """Make the children that an accepted plan names; what an earlier plan left open is superseded."""
-    for child in units.children(tx, container.id):
+    for child in relations.children(tx, container.id):
         if not child.terminal:
             lifecycle.supersede(tx, child, rules, now)
     if container.type == "milestone":
@@ -73,7 +73,7 @@ def plant_plan(tx: Tx, container: Unit, plan: Plan, workflow: Workflow, rules: R
 def _plant_slices(
     tx: Tx, milestone: Unit, entries: Sequence[SliceEntry], workflow: Workflow, rules: Rules, now: Instant
 ) -> None:
-    first = units.count_children(tx, milestone.id) + 1
+    first = relations.count_children(tx, milestone.id) + 1
     ids = {entry.title: child_id(milestone.id, first + index) for index, entry in enumerate(entries)}
     before: list[str] = []
     for entry in _in_order(entries, lambda item: item.code_depends_on):
@@ -92,7 +92,7 @@ def _plant_slices(
 def _plant_tasks(
     tx: Tx, parent: Unit, entries: Sequence[TaskEntry], workflow: Workflow, rules: Rules, now: Instant
 ) -> None:
-    first = units.count_children(tx, parent.id) + 1
+    first = relations.count_children(tx, parent.id) + 1
     ids = {entry.title: child_id(parent.id, first + index) for index, entry in enumerate(entries)}
     for entry in _in_order(entries, lambda item: item.blocked_by):
         needs = [ids[title] for title in dict.fromkeys(entry.blocked_by)]
@@ -130,13 +130,13 @@ def _plant_child(
         metadata=parent.metadata,
         plan=plan,
         parent_ready=parent.phase is Phase.EXECUTE,
-        lane_open=units.lane_owner(tx, parent.id) is None,
+        lane_open=relations.lane_owner(tx, parent.id) is None,
         run_allowance=rules.base.max_runs,
         station=parent.station,
         blocked_by=needs,
         now=now,
     )
-    units.add_children(tx, parent.id, 1, now)
+    relations.add_children(tx, parent.id, 1, now)
 
 
 def _in_order(entries: Sequence[E], needs: Callable[[E], Sequence[str]]) -> list[E]:

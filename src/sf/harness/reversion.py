@@ -15,7 +15,7 @@ from sf.domain.phases import Phase
 from sf.domain.units import BLOCKER_EVENT, HoldKind, Unit
 from sf.harness import lifecycle
 from sf.harness.rules import Rules
-from sf.store import blockers, records, sessions, units
+from sf.store import blockers, records, relations, sessions, units
 from sf.store.tx import Tx
 
 BY = "revert"
@@ -33,7 +33,7 @@ class Reverted(msgspec.Struct, frozen=True):
 def affected(tx: Tx, unit: Unit) -> list[Unit]:
     """The units that a revert of this one marks: itself if it has ended, and what succeeded below it."""
     own = [unit] if unit.terminal and unit.reverted_at is None else []
-    return own + [below for below in units.below(tx, unit.id) if below.succeeded]
+    return own + [below for below in relations.below(tx, unit.id) if below.succeeded]
 
 
 def record(
@@ -46,7 +46,7 @@ def record(
     for step in reverted:
         told = f"reverted {step.commit[:12]} {step.subject}" + ("" if step.by else " (it was undone already)")
         records.add_evidence(tx, unit.id, "", "revert", told, now, tree=tree, commit=step.by)
-    for item in (units.get(tx, unit.id), *units.below(tx, unit.id)):
+    for item in (units.get(tx, unit.id), *relations.below(tx, unit.id)):
         if item.hold_kind is HoldKind.MERGE_CONFLICT:
             lifecycle.release(tx, item.id, BY, now)
         blockers.resolve_event(tx, BLOCKER_EVENT[HoldKind.MERGE_CONFLICT], BY, now, item.id)

@@ -11,7 +11,7 @@ from sf.domain.limits import Limits
 from sf.domain.spending import Caps
 from sf.domain.units import Unit
 from sf.domain.workflows import Workflow
-from sf.store import units
+from sf.store import relations
 from sf.store.tx import Tx
 
 
@@ -60,7 +60,7 @@ class Rules(msgspec.Struct, frozen=True):
         plan = unit.plan or {}
         return Facts(
             mode=unit.metadata.get("worktree_mode", self.mode),
-            has_children=unit.type != "task" and units.count_children(tx, unit.id) > 0,
+            has_children=unit.type != "task" and relations.count_children(tx, unit.id) > 0,
             plan_complete=bool(plan.get("deliverables")) and bool(plan.get("verification")),
             planned_above=unit.parent_id is not None,
             gates=self.gates(unit),

@@ -15,7 +15,7 @@ from sf.domain.runs import AttemptState, Lease, RunOutcome, ending_of
 from sf.domain.units import Status, Unit
 from sf.harness import lessons, lifecycle, planting
 from sf.harness.rules import Rules
-from sf.store import ledger, records, runs, sessions, spending, units
+from sf.store import leases, ledger, records, runs, sessions, spending, units
 from sf.store.tx import Tx
 
 _UNREAD = (o.Failed, o.Interrupted, o.Waiting, o.Crashed, o.Unconfigured, o.AskedHuman, o.Overspent)
@@ -32,7 +32,7 @@ class Ending(msgspec.Struct, frozen=True):
 
 def settle(tx: Tx, lease: Lease, outcome: o.AnyOutcome, ending: Ending, rules: Rules, now: Instant) -> Unit:
     """End the run and move its unit. Raises LeaseLost, writing nothing, when the claim has ended."""
-    unit = units.leased(tx, lease)
+    unit = leases.leased(tx, lease)
     # What has landed has landed, even if it was called off while the branch moved.
     called_off = unit.status is Status.CANCELED and not (
         unit.phase is Phase.MERGE and isinstance(outcome, o.Done)
@@ -42,7 +42,7 @@ def settle(tx: Tx, lease: Lease, outcome: o.AnyOutcome, ending: Ending, rules: R
     spending.settle_open(tx, lease.run_id, "crashed" if isinstance(outcome, o.Crashed) else "cut", now)
     _finish(tx, lease, outcome, ending, now)
     if called_off:
-        units.release_claim(tx, unit.id)
+        leases.release_claim(tx, unit.id)
         lifecycle.closed(tx, unit, rules, now)
         return units.get(tx, unit.id)
     if not isinstance(outcome, _UNREAD):

@@ -10,7 +10,7 @@ from sf.domain.phases import Phase
 from sf.domain.units import Unit
 from sf.domain.workflows import Workflow
 from sf.errors import InvalidTransition
-from sf.store import units
+from sf.store import relations, units
 from sf.store.tx import Tx
 
 
@@ -20,7 +20,7 @@ def transition(tx: Tx, unit: Unit, to: Phase, reason: str, workflow: Workflow, n
     if not units.write_phase(tx, unit, to, reason, now):
         raise InvalidTransition(f"{unit.id} is no longer in {unit.phase}")
     if unit.type != "task":
-        units.ready_children(tx, unit.id, is_ready=to is Phase.EXECUTE)
+        relations.ready_children(tx, unit.id, is_ready=to is Phase.EXECUTE)
     tx.announce(
         events.Event(
             events.PHASE_CHANGE,

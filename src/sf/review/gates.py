@@ -21,7 +21,7 @@ from sf.harness.desk import Desk
 from sf.harness.hooks import script_path
 from sf.harness.results import unit_result
 from sf.policy.sandbox import clean_env
-from sf.store import ledger, records, sessions, units
+from sf.store import leases, ledger, records, sessions
 from sf.store.records import GateRecord
 from sf.store.tx import Tx
 from sf.workspaces.worktree import Worktree
@@ -155,7 +155,7 @@ async def _keep(agent: Agent, record: GateRecord) -> None:
     now = desk.clock.now()
 
     def write(tx: Tx) -> None:
-        units.require_lease(tx, lease)
+        leases.require_lease(tx, lease)
         records.gate_result(tx, unit.id, lease.run_id, record, now)
         if record.passed:
             skipped = " (skipped itself)" if record.exit_code == 3 else ""

@@ -12,7 +12,7 @@ from sf.config.schema import Concurrency
 from sf.domain.phases import FORWARD, Phase
 from sf.domain.queue import priority_key
 from sf.domain.units import Unit
-from sf.store import units
+from sf.store import leases, units
 from sf.store.tx import Tx
 
 _ENOUGH = 1000
@@ -64,10 +64,10 @@ def admit(
     if selection.force is not None:
         found = [units.get(tx, selection.force)] if not dispatched else []
     elif selection.only is not None:
-        everything = units.ready(tx, dict.fromkeys(free, _ENOUGH), station=station)
+        everything = leases.ready(tx, dict.fromkeys(free, _ENOUGH), station=station)
         found = [unit for unit in everything if selection.covers(unit)]
     else:
-        found = units.ready(tx, free, station=station, begun_only=begun_only)
+        found = leases.ready(tx, free, station=station, begun_only=begun_only)
     taken: Counter[Phase] = Counter()
     admitted: list[Unit] = []
     for unit in sorted(found, key=priority_key):

@@ -10,7 +10,7 @@ from sf.domain.runs import Lease
 from sf.domain.units import HoldKind, Unit
 from sf.harness import lifecycle
 from sf.harness.rules import Rules
-from sf.store import runs, units
+from sf.store import leases, relations, runs, units
 from sf.store.tx import Tx
 
 LEASE_MS = 60_000
@@ -26,15 +26,15 @@ def take(
         detail = f"{unit.attempt} runs were made for it; a person must allow more"
         lifecycle.hold(tx, unit, HoldKind.RUN_LIMIT, detail, rules, now)
         return None
-    if unit.in_slice and units.lane_owner(tx, str(unit.parent_id)) not in (None, unit.id):
+    if unit.in_slice and relations.lane_owner(tx, str(unit.parent_id)) not in (None, unit.id):
         return None
-    if unit.phase is Phase.MERGE and units.merging_elsewhere(tx, unit.id, station):
+    if unit.phase is Phase.MERGE and leases.merging_elsewhere(tx, unit.id, station):
         return None
     until = Instant(now + LEASE_MS)
-    claimed = units.claim(tx, unit, holder=holder, host=host, until=until, now=now, station=station)
+    claimed = leases.claim(tx, unit, holder=holder, host=host, until=until, now=now, station=station)
     if claimed is None:
         return None
-    units.take_lane(tx, unit)
+    relations.take_lane(tx, unit)
     lease = Lease(unit.id, ulid(), unit.attempt + 1, holder)
     runs.insert(tx, unit, lease.run_id, lease.attempt, host, now)
     tx.announce(

@@ -21,7 +21,7 @@ from sf.observe import disk, trace
 from sf.paths import SCRATCH, Project
 from sf.scheduler import courier, leftovers
 from sf.scheduler.leftovers import RUN_REFS, Leftovers
-from sf.store import compacting, knowledge, records, runs, sessions, units
+from sf.store import compacting, knowledge, records, relations, runs, sessions, units
 from sf.store.connection import transact
 from sf.store.place import Place
 from sf.store.tx import Tx
@@ -231,7 +231,7 @@ async def _landed(read: Tx, owned: OwnedRepository, unit: Unit, heads: dict[str,
         return False
     holders = [unit, *([above] if unit.in_slice and above is not None else [])]
     if unit.type == "milestone":
-        holders = [child for child in units.children(read, unit.id) if child.succeeded]
+        holders = [child for child in relations.children(read, unit.id) if child.succeeded]
     for holder in holders:
         commits = [row["commit_id"] for row in records.evidence(read, holder.id) if row["kind"] == "merge"]
         reached = [

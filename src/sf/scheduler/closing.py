@@ -11,7 +11,7 @@ from sf.harness import artifacts
 from sf.harness.attempt import hook_variables, run_hook
 from sf.harness.desk import Desk
 from sf.harness.results import Told, unit_result
-from sf.store import runs, sessions, units
+from sf.store import relations, runs, sessions
 from sf.workspaces.changes import between
 from sf.workspaces.worktree import Worktree
 
@@ -83,7 +83,7 @@ async def _put_away(desk: Desk, unit: Unit) -> None:
 async def _leave_shared(desk: Desk, unit: Unit, owner: Unit) -> None:
     """A task leaves its slice's worktree with what was judged committed, and nothing else in it."""
     workshop, read = desk.workshop, desk.database.read
-    busy = unit.parent_id and units.lane_owner(read, unit.parent_id) not in (None, unit.id)
+    busy = unit.parent_id and relations.lane_owner(read, unit.parent_id) not in (None, unit.id)
     if unit.base_commit is None or owner.terminal or busy or not unit.in_slice:
         return
     worktree, _ = await workshop.open(owner)

@@ -17,7 +17,7 @@ from sf.errors import BadUsage, SfError, UnknownBlocker, WrongState
 from sf.harness import lifecycle, planting
 from sf.harness.rules import Rules
 from sf.scheduler import replies
-from sf.store import attention, blockers, sessions, units
+from sf.store import attention, blockers, relations, sessions, units
 from sf.store.tx import Row, Tx
 
 Answer = dict[str, Any]
@@ -150,7 +150,7 @@ def _abandon(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Ans
 def _still_claimed(tx: Tx, unit: Unit) -> list[str]:
     """Units at or below this one that were called off before, but whose run has not ended yet."""
     own = [unit.id] if unit.status is Status.CANCELED and unit.claim_holder else []
-    return own + [name for child in units.children(tx, unit.id) for name in _still_claimed(tx, child)]
+    return own + [name for child in relations.children(tx, unit.id) for name in _still_claimed(tx, child)]
 
 
 def _parked(tx: Tx, unit_id: str, *kinds: HoldKind) -> Unit:
@@ -237,11 +237,11 @@ def _force_dispatch(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant)
         raise WrongState(f"{unit.id} waits for you: {unit.hold_kind}", hint=f"sf why {unit.id}")
     if unit.open_children:
         raise WrongState(f"{unit.id} waits for {unit.open_children} open child(ren)")
-    owner = units.lane_owner(tx, unit.parent_id) if unit.in_slice and unit.parent_id else None
+    owner = relations.lane_owner(tx, unit.parent_id) if unit.in_slice and unit.parent_id else None
     if owner not in (None, unit.id):
         raise WrongState(f"{owner} works in the worktree that {unit.id} needs", hint=f"sf why {owner}")
-    waiting = [other.id for other in units.upstream(tx, unit.id) if not other.terminal]
-    units.forget_blockers(tx, unit.id)
+    waiting = [other.id for other in relations.upstream(tx, unit.id) if not other.terminal]
+    relations.forget_blockers(tx, unit.id)
     lifecycle.arrived(tx, unit.id, rules, now)
     return {"unit_id": unit.id, "overrides": waiting}
 

@@ -22,7 +22,7 @@ from sf.harness.attempt import hook_variables
 from sf.harness.desk import Desk, Obstacle
 from sf.policy.sandbox import clean_env
 from sf.review import gates
-from sf.store import records, sessions, units
+from sf.store import leases, records, sessions, units
 from sf.store.tx import Tx
 from sf.workspaces.owned import MergeResult
 from sf.workspaces.refusals import BranchMoved, CheckoutBusy
@@ -85,7 +85,7 @@ async def _keep(agent: Agent, tree: str, commit: str | None, summary: str) -> No
     now = agent.desk.clock.now()
 
     def write(tx: Tx) -> None:
-        units.require_lease(tx, agent.lease)
+        leases.require_lease(tx, agent.lease)
         records.add_evidence(
             tx, agent.unit.id, agent.lease.run_id, "merge", summary, now, tree=tree, commit=commit
         )
@@ -145,7 +145,7 @@ async def _merged(agent: Agent, head: str, tip: str) -> tuple[list[str], MergeRe
 async def _move_branch(agent: Agent, head: str, commit: str) -> o.AnyOutcome | None:
     """The compare-and-swap of the integration branch; None when it has moved meanwhile."""
     desk, unit = agent.desk, agent.unit
-    units.require_lease(desk.database.read, agent.lease)
+    leases.require_lease(desk.database.read, agent.lease)
     if units.get(desk.database.read, unit.id).status is Status.CANCELED:
         return o.CalledOff("canceled_by_operator")
     desk.announce(events.MERGE_READY, unit.id, commit=commit)
@@ -222,7 +222,7 @@ async def _commit(agent: Agent, tree: str, subject: str) -> str | None:
     also: list[str] = []
     if merging and not await desk.workshop.owned.is_ancestor(merging.parent, tip):
         also = [merging.parent]
-    units.require_lease(desk.database.read, agent.lease)
+    leases.require_lease(desk.database.read, agent.lease)
     commit = await agent.place.worktree.commit(_message(unit, subject), tree=tree, also=also)
     if merging:
         await _set_merging(agent, None)
@@ -300,7 +300,7 @@ async def _conflict(agent: Agent, head: str, merged: MergeResult) -> o.Conflict:
 
 async def _bring_in(agent: Agent, merging: Merging, tree: str) -> None:
     """Lay a merge with the integration branch out in the worktree, and remember that it is there."""
-    units.require_lease(agent.desk.database.read, agent.lease)
+    leases.require_lease(agent.desk.database.read, agent.lease)
     await agent.place.worktree.checkout_tree(tree)
     await _set_merging(agent, merging)
 
@@ -309,7 +309,7 @@ async def _set_merging(agent: Agent, merging: Merging | None) -> None:
     owner, now = agent.desk.workshop.owner(agent.unit), agent.desk.clock.now()
 
     def write(tx: Tx) -> None:
-        units.require_lease(tx, agent.lease)
+        leases.require_lease(tx, agent.lease)
         units.set_merging(tx, owner.id, merging, now)
 
     await agent.desk.database.write(write)

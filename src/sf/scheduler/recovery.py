@@ -12,7 +12,7 @@ from sf.harness.rules import Rules
 from sf.harness.settle import Ending
 from sf.policy import orphans
 from sf.scheduler import closing, housekeeping
-from sf.store import runs, units
+from sf.store import leases, runs, units
 from sf.store.tx import Tx
 from sf.workspaces.worktree import remove_folder
 
@@ -28,7 +28,7 @@ async def recover(desk: Desk) -> list[str]:
     await _remove_leftovers(desk)
     for unit_id in housekeeping.archive_ended(desk):
         desk.log.info("artifacts of an ended unit archived", unit_id=unit_id, unit_type=unit_id.split("/")[0])
-    found = units.running(desk.database.read, desk.station)
+    found = leases.running(desk.database.read, desk.station)
     ended = orphans.end(run.id for unit in found if (run := runs.live_of_unit(desk.database.read, unit.id)))
     if ended:
         desk.log.warning("processes of interrupted runs ended", count=ended)
@@ -66,15 +66,15 @@ async def _put_away_again(desk: Desk) -> None:
 
 def interrupt_all(tx: Tx, station: str, rules: Rules, now: Instant) -> None:
     """End every run of a station that a row still speaks of: at its start nothing runs there yet."""
-    for unit in units.running(tx, station):
+    for unit in leases.running(tx, station):
         interrupt(tx, unit, rules, now)
-    for unit in units.canceled_with_claim(tx, station):
+    for unit in leases.canceled_with_claim(tx, station):
         _call_off(tx, unit, rules, now)
 
 
 def sweep(tx: Tx, holder: str, station: str, rules: Rules, now: Instant) -> None:
     """End the runs of other holders at a station whose claim is over."""
-    for unit in units.expired(tx, holder, now, station):
+    for unit in leases.expired(tx, holder, now, station):
         interrupt(tx, unit, rules, now)
 
 
@@ -82,7 +82,7 @@ def _call_off(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:
     """End the run of a unit that was called off while it ran, and whose worker is gone."""
     run = runs.live_of_unit(tx, unit.id)
     if run is None:
-        units.release_claim(tx, unit.id)
+        leases.release_claim(tx, unit.id)
         lifecycle.closed(tx, unit, rules, now)
         return
     lease = Lease(unit.id, run.id, unit.attempt, str(unit.claim_holder))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sf.domain.clock import Instant
 from sf.harness.desk import Desk
 from sf.scheduler import claims, rechecks, recovery, replies
-from sf.store import glance, units
+from sf.store import glance, leases
 from sf.store.glance import Glance
 
 _RENEW_MS = 20_000
@@ -33,7 +33,7 @@ class Upkeep:
         if running and now - self._renewed_at >= _RENEW_MS:
             self._renewed_at = now
             until = Instant(now + claims.LEASE_MS)
-            await self._desk.database.write(lambda tx: units.renew(tx, self._holder, until))
+            await self._desk.database.write(lambda tx: leases.renew(tx, self._holder, until))
         done = [await self._sweep(seen, now), await self._wake_due(seen, now)]
         done += [await self._recheck_held(now), await self._answer_due(seen, now)]
         return self.look() if any(done) else seen
@@ -48,7 +48,7 @@ class Upkeep:
     async def _wake_due(self, seen: Glance, now: Instant) -> bool:
         if seen.unit_due is None or seen.unit_due > now:
             return False
-        await self._desk.database.write(lambda tx: units.wake_due(tx, now, self._desk.station))
+        await self._desk.database.write(lambda tx: leases.wake_due(tx, now, self._desk.station))
         return True
 
     async def _recheck_held(self, now: Instant) -> bool:

@@ -10,7 +10,7 @@ import msgspec
 from sf.domain.clock import Instant
 from sf.domain.ids import ulid
 from sf.domain.runs import Lease
-from sf.store import sql, units
+from sf.store import leases, sql
 from sf.store.tx import Row, Tx
 
 _Q = sql.load("knowledge")
@@ -32,7 +32,7 @@ class Chapter(msgspec.Struct, frozen=True):
 
 def begin(tx: Tx, lease: Lease, name: str, now: Instant) -> str:
     """Open a chapter of a run; its id."""
-    units.require_lease(tx, lease)
+    leases.require_lease(tx, lease)
     chapter_id = ulid()
     tx.run(_Q["open_chapter"], id=chapter_id, unit=lease.unit_id, run=lease.run_id, name=name[:200], now=now)
     return chapter_id
@@ -42,7 +42,7 @@ def end(
     tx: Tx, lease: Lease, chapter_id: str, intent: str, outcome: Outcome, spans: Sequence[str], now: Instant
 ) -> None:
     """Close a chapter with what it was for, in a sentence."""
-    units.require_lease(tx, lease)
+    leases.require_lease(tx, lease)
     encoded = msgspec.json.encode(list(spans)).decode()
     tx.run(_Q["close_chapter"], id=chapter_id, intent=intent, outcome=outcome, spans=encoded, now=now)
 

@@ -10,7 +10,7 @@ from sf.domain.clock import Instant
 from sf.domain.ids import ulid
 from sf.domain.knowledge import AntiPattern, Entry, Lesson
 from sf.domain.runs import Lease
-from sf.store import sql, units
+from sf.store import leases, sql
 from sf.store.tx import Row, Tx
 
 _Q = sql.load("knowledge")
@@ -112,7 +112,7 @@ def mistakes_of(tx: Tx, unit_id: str) -> list[AntiPattern]:
 
 def told(tx: Tx, lease: Lease, bank: str, entries: Sequence[Entry]) -> None:
     """A run was told of these entries."""
-    units.require_lease(tx, lease)
+    leases.require_lease(tx, lease)
     for place, entry in enumerate(entries):
         tx.run(_Q["recalled"], run=lease.run_id, unit=lease.unit_id, bank=bank, entry=entry.id, place=place)
 

@@ -12,7 +12,7 @@ from sf.domain.dialogue import Usage
 from sf.domain.phases import Phase
 from sf.domain.runs import AttemptState, Lease, Run, RunOutcome, TurnKind
 from sf.domain.units import Unit
-from sf.store import sql, units
+from sf.store import leases, sql
 from sf.store.tx import Row, Tx
 
 _Q = sql.load("runs")
@@ -90,7 +90,7 @@ def set_state(
 
 def record_turn(tx: Tx, lease: Lease, record: TurnRecord, now: Instant) -> None:
     """Persist a turn, its messages and its budget, under the lease."""
-    units.require_lease(tx, lease)
+    leases.require_lease(tx, lease)
     usage = record.usage
     tx.run(
         _Q["turn"],

@@ -14,7 +14,7 @@ from sf.domain.runs import Lease
 from sf.domain.spending import Account, Caps, Scope, Settled, breach
 from sf.domain.units import Unit
 from sf.errors import SpendingReached
-from sf.store import sql, units
+from sf.store import leases, sql, units
 from sf.store.tx import Row, Tx
 
 _Q = sql.load("spending")
@@ -66,7 +66,7 @@ def require_room(tx: Tx, by: Payer, wanted: int, caps: Caps) -> None:
 
 def reserve(tx: Tx, lease: Lease, by: Payer, *, model: str, estimate: int, caps: Caps, now: Instant) -> str:
     """Reserve a request's ceiling; the reservation's id. Raises SpendingReached and reserves nothing."""
-    units.require_lease(tx, lease)
+    leases.require_lease(tx, lease)
     require_room(tx, by, estimate, caps)
     return _open(tx, lease, by, model, estimate, now)
 

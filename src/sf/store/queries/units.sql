@@ -9,53 +9,6 @@ VALUES (:id, :session_id, :parent_id, :type, :workflow, :workflow_hash, :phase, 
   :run_allowance, 1, :made_under, :priority, :title, :description, :metadata, :plan, :open_blockers,
   :parent_ready, :lane_open, :station, :now, :now)
 
--- name: ready
-SELECT * FROM units
-WHERE phase_status IN ('pending','interrupted','failed') AND phase <> 'complete'
-  AND archived_at IS NULL AND hold_kind IS NULL AND open_blockers = 0 AND open_children = 0
-  AND parent_ready = 1 AND lane_open = 1 AND due_at IS NULL AND phase_rank = :rank
-  AND (:station = '' OR COALESCE(station, :station) = :station)
-ORDER BY COALESCE(priority, 1000000), created_at, id
-LIMIT :most
-
--- name: ready_begun
-SELECT * FROM units
-WHERE phase_status IN ('pending','interrupted','failed') AND phase <> 'complete'
-  AND archived_at IS NULL AND hold_kind IS NULL AND open_blockers = 0 AND open_children = 0
-  AND parent_ready = 1 AND lane_open = 1 AND due_at IS NULL AND phase_rank = :rank
-  AND (attempt > 0 OR base_commit IS NOT NULL OR EXISTS (SELECT 1 FROM units p
-    WHERE p.id = units.parent_id AND p.type = 'slice' AND p.base_commit IS NOT NULL))
-  AND (:station = '' OR COALESCE(station, :station) = :station)
-ORDER BY COALESCE(priority, 1000000), created_at, id
-LIMIT :most
-
--- name: wake_due
-UPDATE units SET due_at = NULL, updated_at = :now WHERE due_at IS NOT NULL AND due_at <= :now AND (:station = '' OR COALESCE(station, :station) = :station)
-
--- name: claim
-UPDATE units
-SET claim_holder = :holder, claim_until = :until, phase_status = 'running', attempt = attempt + 1,
-    due_at = NULL, worker_host = :host, station = COALESCE(station, NULLIF(:station, '')), updated_at = :now
-WHERE id = :id AND attempt = :attempt AND phase_status IN ('pending','interrupted','failed')
-  AND (claim_holder IS NULL OR claim_until < :now) AND (:station = '' OR COALESCE(station, :station) = :station)
-RETURNING *
-
--- name: renew
-UPDATE units SET claim_until = :until WHERE claim_holder = :holder AND phase_status = 'running'
-
--- name: holds_lease
-SELECT 1 AS held FROM units WHERE id = :id AND attempt = :attempt AND claim_holder = :holder
-
--- name: expired
-SELECT * FROM units
-WHERE phase_status = 'running' AND claim_until < :now AND claim_holder <> :holder AND (:station = '' OR COALESCE(station, :station) = :station)
-
--- name: running
-SELECT * FROM units WHERE phase_status = 'running' AND (:station = '' OR COALESCE(station, :station) = :station)
-
--- name: canceled_with_claim
-SELECT * FROM units WHERE phase_status = 'canceled' AND claim_holder IS NOT NULL AND (:station = '' OR COALESCE(station, :station) = :station)
-
 -- name: set_phase
 UPDATE units SET phase = :phase, phase_rank = :rank, updated_at = :now WHERE id = :id AND phase = :origin
 
@@ -71,9 +24,6 @@ RETURNING *
 -- name: cancel
 UPDATE units SET phase_status = 'canceled', due_at = NULL, hold_kind = NULL, hold_detail = :reason, updated_at = :now
 WHERE id = :id
-
--- name: release_claim
-UPDATE units SET claim_holder = NULL, claim_until = NULL WHERE id = :id
 
 -- name: set_hold
 UPDATE units SET hold_kind = :hold_kind, hold_detail = :hold_detail, updated_at = :now WHERE id = :id
@@ -100,9 +50,6 @@ UPDATE units SET station = :station WHERE station IS NULL AND base_commit IS NOT
 -- name: unbind
 UPDATE units SET station = NULL
 
--- name: merging_elsewhere
-SELECT COUNT(*) AS n FROM units WHERE phase_status = 'running' AND phase = 'merge' AND id <> :id AND (:station = '' OR COALESCE(station, :station) = :station)
-
 -- name: set_merging
 UPDATE units SET merge_parent = :parent, merge_marks = :marks, updated_at = :now WHERE id = :id
 
@@ -124,50 +71,8 @@ ORDER BY archived_at, id DESC
 -- name: wound_up
 UPDATE units SET wound_up_at = :now WHERE id = :id
 
--- name: children
-SELECT * FROM units WHERE parent_id = :id ORDER BY created_at, id
-
--- name: count_children
-SELECT COUNT(*) AS n FROM units WHERE parent_id = :id
-
--- name: add_children
-UPDATE units SET open_children = open_children + :n, updated_at = :now WHERE id = :id
-
--- name: ready_children
-UPDATE units SET parent_ready = :ready WHERE parent_id = :id
-
--- name: take_lane
-UPDATE units SET lane_owner = :task WHERE id = :slice AND (lane_owner IS NULL OR lane_owner = :task)
-
--- name: lane_owner
-SELECT lane_owner FROM units WHERE id = :id
-
--- name: free_lane
-UPDATE units SET lane_owner = NULL WHERE id = :slice AND lane_owner = :task
-
--- name: close_lane
-UPDATE units SET lane_open = 0 WHERE parent_id = :slice AND id <> :task AND lane_open = 1
-
--- name: open_lane
-UPDATE units SET lane_open = 1 WHERE parent_id = :slice AND lane_open = 0
-
 -- name: add_blocker
 INSERT INTO task_blockers (task_id, blocked_by) VALUES (:unit, :upstream)
-
--- name: forget_blockers
-DELETE FROM task_blockers WHERE task_id = :id
-
--- name: no_blockers
-UPDATE units SET open_blockers = 0 WHERE id = :id
-
--- name: downstream
-SELECT u.* FROM task_blockers b JOIN units u ON u.id = b.task_id WHERE b.blocked_by = :id ORDER BY u.created_at, u.id
-
--- name: upstream
-SELECT u.* FROM task_blockers b JOIN units u ON u.id = b.blocked_by WHERE b.task_id = :id ORDER BY u.created_at, u.id
-
--- name: unblock
-UPDATE units SET open_blockers = open_blockers - 1, updated_at = :now WHERE id = :id AND open_blockers > 0
 
 -- name: record_transition
 INSERT INTO phase_transitions (id, unit_id, from_phase, to_phase, reason, transitioned_at)

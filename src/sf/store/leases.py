@@ -1,0 +1,102 @@
+"""Who works on a unit: the ready queue, claims, and the leases that every write of a run is made under."""
+
+from __future__ import annotations
+
+from sf.domain.clock import Instant
+from sf.domain.phases import FORWARD, RANK, Phase
+from sf.domain.runs import Lease
+from sf.domain.units import Unit
+from sf.errors import LeaseLost
+from sf.store import sql, units
+from sf.store.tx import Tx
+
+_Q = sql.load("leases")
+_DISPATCHED = (*FORWARD[:-1], Phase.REASSESS)
+
+
+def _queue(of_phase: str) -> str:
+    """The queue of every phase in one statement: each parameter is a phase's name, its value the room."""
+    return " UNION ALL ".join(
+        f"SELECT * FROM ({of_phase.replace(':rank', str(RANK[phase])).replace(':most', f':{phase.value}')})"
+        for phase in _DISPATCHED
+    )
+
+
+_READY = _queue(_Q["ready"])
+_READY_BEGUN = _queue(_Q["ready_begun"])
+
+
+def ready(tx: Tx, room: dict[Phase, int], *, station: str = "", begun_only: bool = False) -> list[Unit]:
+    """Units that could run now at a station: for each phase at most as many as it has room for."""
+    most = {phase.value: max(0, room.get(phase, 0)) for phase in _DISPATCHED}
+    rows = (
+        tx.all(_READY_BEGUN if begun_only else _READY, station=station, **most) if any(most.values()) else []
+    )
+    return [units.unit_of(row) for row in rows]
+
+
+def wake_due(tx: Tx, now: Instant, station: str = "") -> int:
+    """Make units whose time has come ready."""
+    return tx.run(_Q["wake_due"], now=now, station=station)
+
+
+def claim(
+    tx: Tx, unit: Unit, *, holder: str, host: str, until: Instant, now: Instant, station: str = ""
+) -> Unit | None:
+    """Take the unit in one conditional update, and bind it to the station. None when someone was first."""
+    row = tx.one(
+        _Q["claim"],
+        id=unit.id,
+        attempt=unit.attempt,
+        holder=holder,
+        host=host,
+        until=until,
+        station=station,
+        now=now,
+    )
+    return units.unit_of(row) if row else None
+
+
+def merging_elsewhere(tx: Tx, unit_id: str, station: str = "") -> bool:
+    """Whether another unit is being merged: its row is the lock, for merges are made one at a time."""
+    row = tx.one(_Q["merging_elsewhere"], id=unit_id, station=station)
+    return row is not None and int(row["n"]) > 0
+
+
+def renew(tx: Tx, holder: str, until: Instant) -> int:
+    """Extend every claim of this holder."""
+    return tx.run(_Q["renew"], holder=holder, until=until)
+
+
+def require_lease(tx: Tx, lease: Lease) -> None:
+    """Raise LeaseLost unless the lease is the unit's current one. Call first in every write for a run."""
+    if not tx.one(_Q["holds_lease"], id=lease.unit_id, attempt=lease.attempt, holder=lease.holder):
+        raise LeaseLost(f"run {lease.run_id} no longer holds {lease.unit_id}")
+
+
+def leased(tx: Tx, lease: Lease) -> Unit:
+    """The unit that a lease is for. Raises LeaseLost unless the lease is its current one."""
+    unit = units.get(tx, lease.unit_id)
+    if (unit.attempt, unit.claim_holder) != (lease.attempt, lease.holder):
+        raise LeaseLost(f"run {lease.run_id} no longer holds {lease.unit_id}")
+    return unit
+
+
+def expired(tx: Tx, holder: str, now: Instant, station: str = "") -> list[Unit]:
+    """Running units of other holders whose claim has ended."""
+    return [units.unit_of(row) for row in tx.all(_Q["expired"], holder=holder, now=now, station=station)]
+
+
+def running(tx: Tx, station: str = "") -> list[Unit]:
+    """Every unit whose row says running."""
+    return [units.unit_of(row) for row in tx.all(_Q["running"], station=station)]
+
+
+def canceled_with_claim(tx: Tx, station: str = "") -> list[Unit]:
+    """Units that were canceled while a run held them."""
+    return [units.unit_of(row) for row in tx.all(_Q["canceled_with_claim"], station=station)]
+
+
+def release_claim(tx: Tx, unit_id: str) -> None:
+    """Let go of the claim without changing anything else."""
+    tx.run(_Q["release_claim"], id=unit_id)
