@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sf.app import stores
 from sf.app.intake import rules_of
+from sf.app.logs import log_of
 from sf.app.memories import bank_of, open_memory
 from sf.app.trust import load_trusted, require_gates, require_own_folder
 from sf.config.reload import LiveConfig
@@ -171,32 +172,46 @@ async def open_desk(
     # Git processes hold the project's lock too: once it is taken again, none of a killed sf is left.
     git = Git(held=(lock_descriptor,))
     user = await UserRepository.open(project.root, project.facade, git)
-    config = await load_trusted(project, user)
+    config, keys = await load_trusted(project, user), _Keys()
     identify(project)
     require_gates(project, config)
     await _require_branch(user, config)
-    live = LiveConfig(config, (project.global_config, project.config), lambda: load_trusted(project, user))
-    keys = _Keys()
     _preflight(project, config, keys)
-    settings = config.harness.log
-    log = Log(
-        project.log_file(settings.path),
-        max_size=settings.max_size,
-        max_files=settings.max_files,
-        stderr=settings.stderr,
-    )
+    live = LiveConfig(config, (project.global_config, project.config), lambda: load_trusted(project, user))
+    async with contextlib.AsyncExitStack() as open_now:
+        desk = await _furnish(open_now, project, config, keys, user, git, watch)
+        await _begin_session(desk)
+        yield desk, live
+
+
+async def _furnish(
+    open_now: contextlib.AsyncExitStack,
+    project: Project,
+    config: Config,
+    keys: _Keys,
+    user: UserRepository,
+    git: Git,
+    watch: Watcher,
+) -> Desk:
+    """The desk; what it holds open is closed with the stack, the last opened first."""
+    log = log_of(project, config)
     bus = Bus(log.error)
     bus.subscribe(_logger(log))
     bus.subscribe(watch)
     database = Database(stores.chosen(project, config), bus.publish)
+    open_now.callback(database.close)
     tracer = Tracer(project.trace)
+    open_now.callback(tracer.close)
     bus.subscribe(_tracer(tracer))
+    memory = open_memory(project, config)
+    if memory is not None:
+        open_now.push_async_callback(memory.aclose)
+    bank = await bank_of(project, user) if memory is not None else ""
     catalog = Catalog(
         project.dot / "playbooks", lambda provider, model: _hosted(desk.config, keys, provider, model)
     )
+    open_now.push_async_callback(catalog.aclose)
     clock = SystemClock()
-    memory = open_memory(project, config)
-    bank = await bank_of(project, user) if memory is not None else ""
     owned = await OwnedRepository.open(project.repository, user, git)
     desk = Desk(
         project=project,
@@ -219,15 +234,7 @@ async def open_desk(
         station=project.key if isinstance(database.place, Url) else "",
         environment=dict(os.environ),
     )
-    try:
-        await _begin_session(desk)
-        yield desk, live
-    finally:
-        await catalog.aclose()
-        if memory is not None:
-            await memory.aclose()
-        tracer.close()
-        database.close()
+    return desk
 
 
 async def _require_branch(user: UserRepository, config: Config) -> None:

@@ -9,11 +9,11 @@ import msgspec
 
 from sf.app import stores
 from sf.app.intake import rules_of
+from sf.app.logs import log_of
 from sf.app.trust import load_config
 from sf.config.schema import Config
 from sf.domain.clock import SystemClock
 from sf.domain.invariants import Fault, faults
-from sf.observe.log import Log
 from sf.paths import Project
 from sf.scheduler import lock, repairs
 from sf.store import invariants
@@ -41,7 +41,7 @@ def mend(project: Project, *, dry_run: bool = False) -> Mended:
             held.enter_context(seat(place))
         repaired, left = _mended(place, config, dry_run=dry_run)
     if not dry_run:
-        log = Log(project.log_file(config.harness.log.path))
+        log = log_of(project, config)
         for fault in repaired:
             log.warning("repaired", subject=fault.subject, fault=fault.detail, repair=str(fault.repair))
     return Mended(tuple(fault.line() for fault in repaired), tuple(fault.line() for fault in left))

@@ -7,6 +7,7 @@ import asyncio
 import msgspec
 
 from sf.app import stores
+from sf.app.logs import log_of
 from sf.app.trust import load_trusted
 from sf.domain.clock import SystemClock
 from sf.errors import SfError
@@ -58,7 +59,7 @@ async def _clean(project: Project, descriptor: int, *, dry_run: bool) -> list[Ti
     due = await cleaning.steps(premises)
     if dry_run:
         return [Tidied(step.what, step.subject, step.size) for step in due]
-    log = Log(project.log_file(config.harness.log.path))
+    log = log_of(project, config)
     done = [await _carry_out(step, log) for step in due]
     quota = int(config.housekeeping.max_worktrees_gb * disk.GIB)
     disk.keep(project, disk.measure(project, clock.now(), quota))

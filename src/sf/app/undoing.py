@@ -12,6 +12,7 @@ import msgspec
 
 from sf.app import stores
 from sf.app.intake import rules_of
+from sf.app.logs import log_of
 from sf.app.reconciling import Survey, survey_unit
 from sf.app.trust import load_config
 from sf.config.schema import Config
@@ -24,7 +25,6 @@ from sf.errors import WrongState
 from sf.harness import artifacts, reversion
 from sf.harness.reversion import Reverted
 from sf.harness.workshop import Workshop
-from sf.observe.log import Log
 from sf.paths import Project, identify
 from sf.scheduler import lock
 from sf.store import units
@@ -126,8 +126,7 @@ async def _undo(bench: _Bench, agreed: Survey) -> Undone:
     reverted = [Reverted(item.step.commit, item.step.subject, item.commit) for item in made.made]
     tree, rules, now = await owned.tree_of(made.tip), rules_of(bench.config), SystemClock().now()
     marked = await bench.database.write(lambda tx: reversion.record(tx, unit, reverted, tree, rules, now))
-    log = bench.config.harness.log
-    Log(bench.project.log_file(log.path), max_size=log.max_size, max_files=log.max_files).info(
+    log_of(bench.project, bench.config).info(
         "reverted", unit_id=unit.id, unit_type=unit.type, old=agreed.head, new=made.tip
     )
     return Undone(

@@ -46,7 +46,7 @@ class Log:
 
     def write(self, level: Level, message: str, fields: dict[str, Any]) -> None:
         """Write one line."""
-        stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+        stamp = datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
         line = f"{stamp} {level} {_one_line(message)}"
         for key, value in fields.items():
             if value is not None:
