@@ -6,9 +6,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from sf.store.place import Place
 from tests.support.stores import Server
+
+
+# New examples on every run, but for CI: whether a change lands is decided by the change.
+settings.register_profile(
+    "sf",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize="CI" in os.environ,
+    print_blob=True,
+)
+settings.load_profile("sf")
 
 
 @pytest.fixture(scope="session")

@@ -121,7 +121,7 @@ def _hot(
     count, weight = Counter[str](), defaultdict[str, float](float)
     for commit, worth in zip(commits, weights, strict=True):
         if len(commit.paths) <= _HUGE:
-            for path in commit.paths:
+            for path in dict.fromkeys(commit.paths):
                 if path in present:
                     count[path] += 1
                     weight[path] += worth
