@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, settings
 from sf.store.place import Place
 from tests.support.stores import Server
 
-
 # New examples on every run, but for CI: whether a change lands is decided by the change.
 settings.register_profile(
     "sf",
