@@ -329,10 +329,6 @@ class GitFailed(WorkspaceFailed):
 
     code = "git_failed"
 
-    def __init__(self, message: str, *, hint: str = "", killed: bool = False) -> None:
-        super().__init__(message, hint=hint)
-        self.killed = killed
-
 
 class HookFailed(WorkspaceFailed):
     """A hook exited non-zero."""

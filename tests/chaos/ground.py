@@ -32,6 +32,9 @@ echo "work is missing"
 exit 1
 """
 
+GATE_PROGRAMS = ("sh", "bash", "grep")
+"""Left alone: a gate that cannot read is a gate that refuses, and is told to the agent."""
+
 UNIT = "task/a1"
 
 
@@ -104,6 +107,7 @@ class Ground:
             kind=blow.kind,
             calls=blow.calls,
             program=blow.program,
+            spared=GATE_PROGRAMS,
             place=blow.place,
         )
         ended = self.sf(*command, order=order)

@@ -43,6 +43,17 @@ MOMENTS = (
         program="git update-ref",
         moment=3,
     ),
+    Blow(
+        "the ref's lock holds half of its value", "tear", place="heads/main.lock", calls=("write", "pwrite64")
+    ),
+    Blow(
+        "the disk is full for the moment in which a branch goes",
+        "fail",
+        place="packed-refs.lock",
+        calls=("openat",),
+        program="git update-ref",
+        moment=2,
+    ),
     Blow("the index of the user is not installed", "kill-all", place="-index", calls=("rename",)),
 )
 

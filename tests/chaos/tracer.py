@@ -65,6 +65,8 @@ class Order(msgspec.Struct, frozen=True):
     kind: Kind = "durable"
     calls: tuple[str, ...] = ()
     program: str = ""
+    spared: tuple[str, ...] = ()
+    """Programs that are left alone."""
     place: str = ""
     timeout: int = 60
 
@@ -246,7 +248,8 @@ class Tracer:
     def _counts(self, number: int, place: str, program: str) -> bool:
         order = self._order
         called = not order.calls or _NAMES[number] in order.calls
-        return called and program.startswith(order.program) and order.place in place
+        struck = program.startswith(order.program) and program not in order.spared
+        return called and struck and order.place in place
 
     def _act(self, pid: int, number: int) -> None:
         self._acted = True

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Literal
@@ -112,21 +113,24 @@ class Desk:
         (self._state / "landing.json").unlink(missing_ok=True)
 
     async def drop_nameless(self, journal: Journal, patience: float = 1.0) -> None:
-        """Remove what a git process of this landing left that was killed before it wrote its mark into it.
+        """Remove what a git process of this landing left that was killed before its mark was written into it.
 
-        An empty lock of the ref, or guard of a pack, bears no name. It counts as the landing's when it is
-        younger than the step that makes it and stays empty and the same for `patience`: a live git fills it
-        within microseconds.
+        A lock of the ref, or guard of a pack, that is empty or holds a part of its mark counts as the
+        landing's when it is younger than the step that makes it and stays the same for `patience`: a live
+        git fills it within microseconds.
         """
-        made = [self._ref_lock(journal)] if journal.step == "preparing" else self._guards()
+        if journal.step == "preparing":
+            made = {self._ref_lock(journal): journal.new}
+        else:
+            made = dict.fromkeys(self._guards(), f"sf {journal.landing_id}")
         began = (self._state / "landing.json").stat().st_mtime_ns
-        before = {path: _identity_if_empty(path) for path in made}
+        before = {path: _identity_if_cut(path, mark) for path, mark in made.items()}
         ours = [path for path, found in before.items() if found is not None and found[1] >= began]
         if not ours:
             return
         await asyncio.sleep(patience)
         for path in ours:
-            if _identity_if_empty(path) == before[path]:
+            if _identity_if_cut(path, made[path]) == before[path]:
                 path.unlink(missing_ok=True)
 
     def _guards(self) -> list[Path]:
@@ -159,12 +163,16 @@ class Desk:
             temporary.unlink(missing_ok=True)
 
 
-def _identity_if_empty(path: Path) -> tuple[int, int] | None:
+def _identity_if_cut(path: Path, mark: str) -> tuple[int, int] | None:
+    """What the file is, if it holds no more than the beginning of a mark."""
     try:
         status = path.lstat()
-    except FileNotFoundError:
+        if not stat.S_ISREG(status.st_mode) or status.st_size > len(mark):
+            return None
+        said = path.read_bytes()
+    except OSError:
         return None
-    return (status.st_ino, status.st_mtime_ns) if status.st_size == 0 else None
+    return (status.st_ino, status.st_mtime_ns) if mark.encode().startswith(said) else None
 
 
 async def _flock(descriptor: int, patience: float) -> None:

@@ -217,7 +217,7 @@ def failure(call: Call, code: int, stderr: str) -> GitFailed:
     """The one clear line for a git command that failed."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     said = "; ".join(lines[:3]) or "no message"
-    return GitFailed(f"{call.name()} failed with exit code {code}: {said}", killed=code < 0)
+    return GitFailed(f"{call.name()} failed with exit code {code}: {said}")
 
 
 async def _finish(

@@ -124,23 +124,22 @@ class OwnedRepository:
     async def _update_ref(self, name: str, new: str | None, old: str | Unset | None) -> None:
         try:
             await update_ref(self.git, self._path, name, new, old)
-        except GitFailed as error:
-            if not await self._drop_stale_locks(name) and not error.killed:
-                raise
-            # One that was killed may have come to its end all the same.
+        except GitFailed:
+            await self._drop_stale_locks(name)
+            # Once more, for a moment's trouble must not leave a ref for good; one that was killed may have
+            # come to its end all the same.
             if await self.ref(name) != new:
                 await update_ref(self.git, self._path, name, new, old)
 
-    async def _drop_stale_locks(self, name: str, patience: float = 1.0) -> bool:
+    async def _drop_stale_locks(self, name: str, patience: float = 1.0) -> None:
         """Remove the locks that a git killed at this ref left; a live one holds them for a moment only."""
         locks = [self._path / f"{name}.lock", self._path / "packed-refs.lock"]
         before = {lock: lock.stat().st_ino for lock in locks if lock.exists()}
         if before:
             await asyncio.sleep(patience)
-        stale = [lock for lock, inode in before.items() if lock.exists() and lock.stat().st_ino == inode]
-        for lock in stale:
-            lock.unlink(missing_ok=True)
-        return bool(stale)
+        for lock, inode in before.items():
+            if lock.exists() and lock.stat().st_ino == inode:
+                lock.unlink(missing_ok=True)
 
     async def holds(self, commit: str) -> bool:
         """Return whether a commit is here."""
