@@ -14,10 +14,13 @@ LONGEST = 100_000
 FEWEST_WORDS = 2
 MOST_TAGS = 64
 LONGEST_TAG = 256
+LONGEST_DOCUMENT_ID = 512
 LONGEST_METADATA = 20_000
 _SHINGLE = 5
 _RESTATED = 0.8
 
+# No pattern may look at a character from more than some places: an entry of 100,000 that makes one try them
+# all holds the interpreter, and every other call with it, for hours.
 _KEYS = (
     ("a private key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")),
     ("an AWS access key", re.compile(r"\b(?:AKIA|ASIA|AGPA|AIDA|AROA)[0-9A-Z]{16}\b")),
@@ -29,11 +32,11 @@ _KEYS = (
     ("a Slack token", re.compile(r"\bxox[abeoprs]-[0-9A-Za-z-]{10,}")),
     ("a Google key", re.compile(r"\bAIza[0-9A-Za-z_-]{35}\b")),
     ("a package index token", re.compile(r"\b(?:pypi-AgE[0-9A-Za-z_-]{50,}|npm_[0-9A-Za-z]{36})")),
-    ("a JSON web token", re.compile(r"\beyJ[0-9A-Za-z_-]{10,}\.eyJ[0-9A-Za-z_-]{10,}\.[0-9A-Za-z_-]{10,}")),
-    ("a password in an address", re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s/:@]+:(?!\$|<|\{|\*)[^\s/@]{3,}@")),
+    ("a JSON web token", re.compile(r"\beyJ[\w-]{10,2000}\.eyJ[\w-]{10,}\.[\w-]{10,}")),
+    ("a password in an address", re.compile(r"[a-z0-9+.-]://[^\s/:@]+:(?!\$|<|\{|\*)[^\s/@]{3,}@")),
 )
 _ASSIGNED = re.compile(
-    r"(?i)\b[\w.-]*(?:secret|token|passw(?:or)?d|api_?-?key|access_?-?key|private_?-?key|credential)[\w.-]*"
+    r"(?i)(?:secret|token|passw(?:or)?d|api_?-?key|access_?-?key|private_?-?key|credential)[\w.-]{0,64}"
     r"[\"']?\s*(?:=>|[:=])\s*[\"']?([^\s\"',;]{12,})"
 )
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
@@ -63,6 +66,8 @@ def _size(draft: Draft) -> str:
         return "not text: it has a character that no store keeps"
     if len(draft.content) > LONGEST:
         return f"too long: {len(draft.content)} characters, at most {LONGEST}"
+    if len(draft.document_id) > LONGEST_DOCUMENT_ID:
+        return f"a document_id has at most {LONGEST_DOCUMENT_ID} characters"
     if len(draft.tags) > MOST_TAGS or any(not tag or len(tag) > LONGEST_TAG for tag in draft.tags):
         return f"at most {MOST_TAGS} tags of 1 to {LONGEST_TAG} characters"
     if len(_metadata(draft)) > LONGEST_METADATA:

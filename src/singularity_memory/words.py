@@ -42,11 +42,16 @@ def _tokens(text: str) -> tuple[str, ...]:
     """Remembered for a moment: a text at the door is cut for the door and for the index."""
     found: list[str] = []
     for raw in _RAW.findall(unicodedata.normalize("NFC", text)):
-        found.extend(_of_raw(raw))
+        # A long one is not met again, and would stay in memory with its thousands of parts.
+        found.extend(_remembered(raw) if len(raw) <= _LONGEST else _of_raw(raw))
     return tuple(found)
 
 
 @lru_cache(maxsize=65_536)
+def _remembered(raw: str) -> tuple[str, ...]:
+    return _of_raw(raw)
+
+
 def _of_raw(raw: str) -> tuple[str, ...]:
     words = _WORD.findall(raw)
     made: list[str] = []

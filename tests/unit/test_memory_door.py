@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import string
+import time
 
 import pytest
 
@@ -69,6 +70,7 @@ def test_talk_about_secrets_is_let_in(text: str) -> None:
         (Draft("good text\0with a NUL in it"), "not text"),
         (Draft("half a letter \ud800 here"), "not text"),
         (Draft("\x01\x02\x03\x04 binary junk here"), "not text"),
+        (Draft("a good memory", document_id="d" * 513), "a document_id"),
         (Draft("a good memory", tags=("",)), "at most 64 tags"),
         (Draft("a good memory", tags=tuple(str(number) for number in range(65))), "at most 64 tags"),
         (Draft("a good memory", metadata={"blob": "ab " * 9000}), "more than"),
@@ -76,6 +78,17 @@ def test_talk_about_secrets_is_let_in(text: str) -> None:
 )
 def test_junk_is_refused_with_a_reason(draft: Draft, reason: str) -> None:
     assert door.refusal(draft).startswith(reason)
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["a.", "a-", "secret-", "token=a ", "eyJaaaaaaaaaa-", "a://b:", "-----BEGIN ", "password  ", "api_key.="],
+)
+def test_no_text_holds_the_door_up(part: str) -> None:
+    text = (part * door.LONGEST)[: door.LONGEST]
+    begun = time.process_time()
+    door.refusal(Draft(text))
+    assert time.process_time() - begun < 5
 
 
 BOOT = """# Agents

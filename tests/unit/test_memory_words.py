@@ -59,6 +59,12 @@ def test_a_query_is_read_without_stop_words_unless_it_has_no_others() -> None:
     assert words.terms("") == []
 
 
+def test_a_name_of_thousands_of_parts_is_not_remembered() -> None:
+    known = words._remembered.cache_info().currsize
+    assert len(words.tokens(".".join(f"part{number}" for number in range(10_000)))) > 10_000
+    assert words._remembered.cache_info().currsize == known
+
+
 @given(st.text(max_size=300))
 def test_words_are_what_the_index_splits_at_spaces(text: str) -> None:
     for word in words.tokens(text):
