@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 DAY = 86_400.0
 SCORE_HALF_LIFE_DAYS = 90.0
 """How fast the memory of having helped fades: the half-life of an entry of middling confidence."""
 
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+Moment = Annotated[float, Meta(ge=0, le=1e12)]
+Score = Annotated[float, Meta(ge=0, le=1e12)]
+"""What an import may say: a history outside of this would make every later recall of its bank fail."""
+
 
 class Standing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What happened to an entry so far."""
 
-    created_at: float
-    updated_at: float
-    fresh_at: float
+    created_at: Moment
+    updated_at: Moment
+    fresh_at: Moment
     """When the decay timer began: at creation, the last validation, or the last time it helped."""
-    observations: int = 1
-    helpful: int = 0
-    harmful: int = 0
-    helpful_score: float = 0.0
-    helpful_at: float = 0.0
-    accesses: int = 0
-    accessed_at: float = 0.0
+    observations: Count = 1
+    helpful: Count = 0
+    harmful: Count = 0
+    helpful_score: Score = 0.0
+    helpful_at: Moment = 0.0
+    accesses: Count = 0
+    accessed_at: Moment = 0.0
 
     @property
     def confidence(self) -> float:

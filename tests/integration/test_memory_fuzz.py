@@ -32,7 +32,17 @@ BODIES: dict[str, dict[str, Any]] = {
     "validate": {"id": "x", "bank": BANK},
     "forget": {"bank": BANK, "ids": ["x"], "document_ids": ["y"], "filter": {"tags": ["none"]}},
     "export": {"bank": BANK, "after": 0, "limit": 5},
-    "import": {"bank": BANK, "lines": [{"content": "a fact that was told", "tags": [], "metadata": {}}]},
+    "import": {
+        "bank": BANK,
+        "lines": [
+            {
+                "content": "a fact that was told",
+                "tags": [],
+                "metadata": {},
+                "standing": {"created_at": 0, "updated_at": 0, "fresh_at": 0, "helpful": 1, "observations": 1},
+            }
+        ],
+    },
 }
 VALUES = st.recursive(
     st.none()

@@ -261,6 +261,16 @@ def test_more_requests_than_it_takes_at_once_are_told_to_come_again(tmp_path: Pa
         until(lambda: server.ask("GET", "/v1/banks").status == 200)
 
 
+def test_a_stranger_holds_no_place_with_a_slow_body(tmp_path: Path) -> None:
+    with MemoryServer(tmp_path / "data", "--limit", "requests=1") as server:
+        head = "GET /v1/health HTTP/1.1\r\nHost: localhost\r\n"
+        for way in ("Content-Length: 100\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"):
+            with socket.create_connection((server.host, server.port), timeout=60) as slow:
+                slow.sendall(f"{head}{way}".encode())
+                assert slow.recv(100).startswith(b"HTTP/1.1 413")
+                assert server.ask("GET", "/v1/banks").status == 200
+
+
 def test_the_document_describes_what_is_answered(server: MemoryServer, bank: str) -> None:
     document = server.ask("GET", "/openapi.json", token=None).body
     assert document["openapi"].startswith("3.1")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
+import msgspec
 import pytest
 
 from singularity_memory import wire
@@ -15,12 +16,13 @@ from singularity_memory.desk import Desk, Forbidden
 from singularity_memory.embedders import Vector
 from singularity_memory.embedders.factory import Choice
 from singularity_memory.engine import Engine
-from singularity_memory.errors import StoreFailed, UnknownEntry
+from singularity_memory.errors import Mistake, StoreFailed, UnknownEntry
 from singularity_memory.grants import EVERYTHING, SCOPES, Grant
 from singularity_memory.lines import Line
 from singularity_memory.model import Answer, Draft
 from singularity_memory.opening import open_desk
-from singularity_memory.operations import BY_REQUEST, OPERATIONS
+from singularity_memory.operations import BY_REQUEST, IMPORT, OPERATIONS
+from singularity_memory.server.parsing import parsed
 from singularity_memory.server.threads import Threads
 from singularity_memory.store.sqlite import SqliteStore
 from tests.support.memories import WordEmbedder, memory_url
@@ -102,6 +104,15 @@ def test_an_export_in_parts_is_whole_and_comes_back_with_its_history(desk: Desk)
     assert {line.content: line.standing for line in copied.lines} == {
         line.content: line.standing for line in lines
     }
+
+
+@pytest.mark.parametrize(
+    "history", [{"helpful": -2}, {"observations": 10**30}, {"fresh_at": -1e300}, {"helpful_score": 1e308}]
+)
+def test_a_history_that_cannot_be_is_not_imported(history: dict[str, float]) -> None:
+    line = {"content": TESTS, "standing": {"created_at": 0, "updated_at": 0, "fresh_at": 0, **history}}
+    with pytest.raises(Mistake):
+        parsed(msgspec.json.encode({"bank": MINE, "lines": [line]}), IMPORT)
 
 
 def test_health_tells_strangers_nothing(tmp_path: Path) -> None:

@@ -306,16 +306,16 @@ class Retained(Message, frozen=True):
 class Standing(Message, frozen=True):
     """What happened to an entry so far."""
 
-    created_at: float
-    updated_at: float
-    fresh_at: float
-    observations: int | UnsetType = 1
-    helpful: int | UnsetType = 0
-    harmful: int | UnsetType = 0
-    helpful_score: float | UnsetType = 0.0
-    helpful_at: float | UnsetType = 0.0
-    accesses: int | UnsetType = 0
-    accessed_at: float | UnsetType = 0.0
+    created_at: Annotated[float, Meta(ge=0.0, le=1000000000000.0)]
+    updated_at: Annotated[float, Meta(ge=0.0, le=1000000000000.0)]
+    fresh_at: Annotated[float, Meta(ge=0.0, le=1000000000000.0)]
+    observations: Annotated[int, Meta(ge=0, le=9007199254740992)] | UnsetType = 1
+    helpful: Annotated[int, Meta(ge=0, le=9007199254740992)] | UnsetType = 0
+    harmful: Annotated[int, Meta(ge=0, le=9007199254740992)] | UnsetType = 0
+    helpful_score: Annotated[float, Meta(ge=0.0, le=1000000000000.0)] | UnsetType = 0.0
+    helpful_at: Annotated[float, Meta(ge=0.0, le=1000000000000.0)] | UnsetType = 0.0
+    accesses: Annotated[int, Meta(ge=0, le=9007199254740992)] | UnsetType = 0
+    accessed_at: Annotated[float, Meta(ge=0.0, le=1000000000000.0)] | UnsetType = 0.0
 
 
 class ValidateRequest(Message, frozen=True):

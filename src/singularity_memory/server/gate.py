@@ -59,6 +59,9 @@ class Gate:
         request = Request(scope)
         self._check_place(request.headers)
         grant = self._grant(request.headers, scope["path"])
+        if grant is None and _has_body(request.headers):
+            # A stranger would else hold a place for as long as a body may take.
+            raise faults.TooLarge("no body is taken without a token")
         if self._in_hand >= self._limits.requests:
             raise faults.TooBusy(f"{self._in_hand} requests are in hand already")
         self._in_hand += 1
@@ -147,6 +150,10 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay
+
+
+def _has_body(headers: Mapping[str, str]) -> bool:
+    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 
 
 def _hostname(address: str) -> str:
