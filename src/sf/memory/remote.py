@@ -20,6 +20,8 @@ from singularity_memory.client.models import (
 )
 
 _MOST_AT_ONCE = 200
+_OF_THE_REQUEST = frozenset({"malformed", "bad_request", "mistake", "unknown_entry", "too_large"})
+"""What a server says of what it was asked. Any other no, such as to a token, may be a yes tomorrow."""
 _SIGNALS: dict[int, Literal[-1, 0, 1]] = {-1: -1, 0: 0, 1: 1}
 
 
@@ -27,8 +29,8 @@ class RemoteMemory:
     """One server, one token."""
 
     def __init__(self, url: str, key: str) -> None:
-        self._url = url
-        self._client = Client(url, key)
+        with _translated():
+            self._client = Client(url, key)
 
     async def recall(
         self,
@@ -67,6 +69,8 @@ class RemoteMemory:
             ]
             with _translated():
                 answer = await self._client.retain(RetainRequest(bank=bank, entries=drafts))
+            if len(answer.entries) != len(drafts):
+                raise MemoryUnavailable(f"the memory answered for {len(answer.entries)} of {len(drafts)} lessons")
             kept += [
                 Kept(each.document_id, each.id, each.reason if each.status == "refused" else "")
                 for each in answer.entries
@@ -102,9 +106,9 @@ class RemoteMemory:
         with _translated():
             found = await self._client.health()
         if not found.ok:
-            raise MemoryUnavailable(f"the memory at {self._url} is not well: {found.reason}")
+            raise MemoryUnavailable(f"the memory at {self._client.where} is not well: {found.reason}")
         embedder = found.embedder if isinstance(found.embedder, str) else "an embedder of its own"
-        return Health(self._url, embedder, found.entries if isinstance(found.entries, int) else 0)
+        return Health(self._client.where, embedder, found.entries if isinstance(found.entries, int) else 0)
 
     async def aclose(self) -> None:
         """Let go of the connections."""
@@ -118,4 +122,6 @@ def _translated() -> Iterator[None]:
     except Unreachable as error:
         raise MemoryUnavailable(error.message) from error
     except Rejected as error:
+        if error.told not in _OF_THE_REQUEST:
+            raise MemoryUnavailable(f"the memory refused: {error.message}") from error
         raise MemoryRefused(f"the memory refused: {error.message}") from error

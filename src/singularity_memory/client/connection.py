@@ -14,6 +14,8 @@ from singularity_memory.errors import Failure, MemoryFault
 
 T = TypeVar("T")
 DEFAULT_SECONDS = 30.0
+LONGEST_ANSWER = 128 * 1024 * 1024
+"""Bytes; the largest part of an export is well below."""
 
 
 class Unreachable(Failure):
@@ -38,13 +40,18 @@ class Connection:
 
     def __init__(self, url: str, token: str = "", *, seconds: float = DEFAULT_SECONDS) -> None:
         self._seconds = seconds
+        if token and not (token.isascii() and token.isprintable() and " " not in token):
+            # The library would refuse it too, and show it.
+            raise Unreachable("the token has a character that no header carries")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
             self._http = httpx2.AsyncClient(
                 base_url=url, headers=headers, timeout=seconds, trust_env=False, follow_redirects=False
             )
         except (httpx2.InvalidURL, UnicodeError, ValueError) as error:
-            raise Unreachable(f"{url}: {error}") from error
+            raise Unreachable(f"not an address: {error}") from error
+        self.where = str(self._http.base_url.copy_with(userinfo=b"")).rstrip("/")
+        """The address without a login, as messages name it."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -70,26 +77,35 @@ class Connection:
         body = None if request is None else msgspec.json.encode(request)
         try:
             async with asyncio.timeout(self._seconds if seconds is None else seconds):
-                answer = await self._http.request(
-                    method, path, content=body, headers={"Content-Type": "application/json"} if body else {}
-                )
+                status, said = await self._send(method, path, body)
         except TimeoutError as error:
-            raise Unreachable(f"{self._http.base_url} did not answer in time") from error
+            raise Unreachable(f"{self.where} did not answer in time") from error
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-            raise Unreachable(f"{self._http.base_url}: {error or type(error).__name__}") from error
-        if answer.status_code != 200:
-            raise self._fault(answer)
+            raise Unreachable(f"{self.where}: {error or type(error).__name__}") from error
+        if status != 200:
+            raise self._fault(status, said)
         try:
-            return msgspec.json.decode(answer.content, type=kind)
-        except msgspec.MsgspecError as error:
-            raise Unreachable(f"{self._http.base_url} answered with something else: {error}") from error
+            return msgspec.json.decode(said, type=kind)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            raise Unreachable(f"{self.where} answered with something else: {error}") from error
 
-    def _fault(self, answer: httpx2.Response) -> MemoryFault:
+    async def _send(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        """The status and the body of the answer, which is not read beyond its limit."""
+        headers = {"Content-Type": "application/json"} if body else {}
+        async with self._http.stream(method, path, content=body, headers=headers) as answer:
+            said = bytearray()
+            async for part in answer.aiter_bytes():
+                said += part
+                if len(said) > LONGEST_ANSWER:
+                    raise Unreachable(f"{self.where} answered with more than {LONGEST_ANSWER} bytes")
+            return answer.status_code, bytes(said)
+
+    def _fault(self, status: int, said: bytes) -> MemoryFault:
         try:
-            told = msgspec.json.decode(answer.content, type=FaultAnswer).error
+            told = msgspec.json.decode(said, type=FaultAnswer).error
             code, message = told.code, told.message
-        except msgspec.MsgspecError:
-            code, message = f"http_{answer.status_code}", "the answer is not a memory server's"
-        if answer.status_code >= 500 or answer.status_code in (408, 429):
-            return Unreachable(f"{self._http.base_url}: {message} ({code})")
-        return Rejected(answer.status_code, code, message)
+        except (msgspec.MsgspecError, RecursionError):
+            code, message = f"http_{status}", "the answer is not a memory server's"
+        if status >= 500 or status in (408, 429):
+            return Unreachable(f"{self.where}: {message} ({code})")
+        return Rejected(status, code, message)
