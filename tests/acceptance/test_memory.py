@@ -16,7 +16,7 @@ import pytest
 
 from sf.domain.clock import Instant
 from sf.domain.events import Event
-from sf.domain.knowledge import AntiPattern
+from sf.domain.knowledge import GLOBAL_BANK, AntiPattern
 from sf.store import chapters, knowledge, units
 from sf.store.connection import transact
 from singularity_memory.engine import Engine
@@ -135,6 +135,23 @@ def test_lessons_that_nobody_took_for_a_week_are_archived(stage: Stage, by: str)
     assert knowledge.waiting(stage.read).count == 0
     (line,) = (stage.project.dot / "archive" / "lost-learnings.jsonl").read_text().splitlines()
     assert "ISO strings only" in json.loads(line)["lesson"]["content"]
+
+
+def test_an_archive_that_cannot_be_written_stops_nothing_and_loses_nothing(stage: Stage) -> None:
+    (stage.home / "memory" / "memory.db").mkdir(parents=True)
+    work(stage, "Parse dates", write("dates.py", "x = 1\n"), say(WORDS))
+    transact(stage.project.database, lambda tx: tx.run("UPDATE pending_retain SET created_at = 0"))
+    lost = stage.project.dot / "archive" / "lost-learnings.jsonl"
+    lost.mkdir(parents=True)
+    assert stage.auto().ending == "done"
+    assert knowledge.waiting(stage.read).count == 1
+
+
+def test_a_memory_of_every_project_is_judged_in_its_own_bank(stage: Stage) -> None:
+    stage.sf("memory", "retain", "--everywhere", "Dates are parsed in dates.py and must be ISO strings")
+    work(stage, "Parse dates with dates.py", write("dates.py", "x = 1\n"), say(WORDS))
+    (told,) = stage.read.all("SELECT DISTINCT bank FROM recalls")
+    assert told["bank"] == GLOBAL_BANK
 
 
 def test_what_an_agent_says_of_its_memories_counts_once_its_work_is_proven(stage: Stage) -> None:
@@ -273,3 +290,17 @@ def test_killing_the_server_in_the_middle_changes_nothing_but_a_warning_and_the_
     assert stage.auto().ending == "done"
     assert knowledge.waiting(stage.read).count == 0
     assert "Done: Format dates." in stage.sf("memory", "recall", "format dates").stdout
+
+
+def test_a_server_that_does_not_take_the_token_leaves_every_lesson_in_the_queue(
+    stage: Stage, server: Server, tmp_path: Path
+) -> None:
+    stage.remember("remote", url=server.url, api_key="$(echo revoked)")
+    work(stage, "Parse dates", write("dates.py", "x = 1\n"), say(WORDS))
+    waits = knowledge.waiting(stage.read)
+    assert waits.count == 1 and "unauthorised" in waits.error
+    stage.remember("remote", url=server.url, api_key=f"$(cat {tmp_path}/served/token)")
+    transact(stage.project.database, lambda tx: tx.run("UPDATE pending_retain SET next_retry_at = 0"))
+    assert stage.auto().ending == "done"
+    assert knowledge.waiting(stage.read).count == 0
+    assert "ISO strings only" in stage.sf("memory", "recall", "parse dates").stdout

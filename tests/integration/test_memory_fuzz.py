@@ -39,7 +39,13 @@ BODIES: dict[str, dict[str, Any]] = {
                 "content": "a fact that was told",
                 "tags": [],
                 "metadata": {},
-                "standing": {"created_at": 0, "updated_at": 0, "fresh_at": 0, "helpful": 1, "observations": 1},
+                "standing": {
+                    "created_at": 0,
+                    "updated_at": 0,
+                    "fresh_at": 0,
+                    "helpful": 1,
+                    "observations": 1,
+                },
             }
         ],
     },

@@ -31,7 +31,7 @@ class Liar(http.server.BaseHTTPRequestHandler):
         if b"endless" in body:
             self._endless()
         elif b"elsewhere" in body:
-            self._say(307, b"", f"http://localhost:{self.server.server_address[1]}/stolen")
+            self._say(307, b"", f"http://{self.headers['Host']}/stolen")
         else:
             self._say(200, DEEP if b"deep" in body else b'{"entries": []}')
 

@@ -37,6 +37,7 @@ class Entry(msgspec.Struct, frozen=True):
     metadata: dict[str, Any] = {}
     score: float = 0.0
     document_id: str = ""
+    bank: str = ""
 
     @property
     def is_negative(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,7 @@ import msgspec
 from sf.config.schema import Memory as Settings
 from sf.domain import events
 from sf.domain.clock import Clock, Instant
-from sf.domain.excerpt import one_line
+from sf.domain.excerpt import one_line, printable
 from sf.domain.knowledge import GLOBAL_BANK, Entry, anti_pattern_text, merged
 from sf.domain.runs import Lease
 from sf.errors import MemoryOpening, MemoryRefused, MemoryUnavailable
@@ -26,6 +27,10 @@ from sf.store.database import Database
 _MISTAKES = {"collection": "anti_patterns"}
 _MOST_MISTAKES = 5
 _LONGEST = 1200
+_LONGEST_QUERY = 4000
+_NAME = re.compile(r"[0-9A-Za-z._:-]{1,128}")
+"""What an id looks like; it stands in the prompt, and a server may say anything."""
+_MARK = re.compile(r"<(?=[\s/]*(?:memory|anti_patterns|turn_status)\b)", re.IGNORECASE)
 _TELLING = 0.02
 """The score below which an entry has nothing to do with the question; 1 says it in so many words."""
 _GRACE = 0.25
@@ -92,6 +97,7 @@ class Knowledge:
         settings = self._settings()
         deadline, most = float(settings.deadline), settings.top_k
         banks = (self.bank, GLOBAL_BANK)
+        query = query[:_LONGEST_QUERY]
         calls = [memory.recall(bank, query, top_k=2 * most, deadline=deadline) for bank in banks]
         calls += [
             memory.recall(bank, query, top_k=_MOST_MISTAKES, only=_MISTAKES, deadline=deadline)
@@ -102,7 +108,7 @@ class Knowledge:
                 found: list[Recalled] = await asyncio.gather(*calls)
         except TimeoutError:
             raise MemoryUnavailable(f"the memory did not answer within {deadline:g} s") from None
-        telling = [[entry for entry in each.entries if entry.score >= _TELLING] for each in found]
+        telling = [_telling(each, bank) for each, bank in zip(found, banks * 2, strict=True)]
         lessons = [[entry for entry in entries if not entry.is_negative] for entries in telling[:2]]
         texts = [entry.content for entry in merged(telling[2:], _MOST_MISTAKES)]
         # A mistake of a moment ago is still on its way.
@@ -116,7 +122,7 @@ class Knowledge:
 
     async def _note(self, lease: Lease, known: Known) -> None:
         if known.memories:
-            await self._database.write(lambda tx: knowledge.told(tx, lease, self.bank, known.memories))
+            await self._database.write(lambda tx: knowledge.told(tx, lease, known.memories))
 
     def _is_away(self, reason: str) -> None:
         """Said once an outage."""
@@ -154,7 +160,17 @@ class Knowledge:
         )
 
 
+def _telling(found: Recalled, bank: str) -> list[Entry]:
+    """What has to do with the question, of its bank."""
+    return [
+        msgspec.structs.replace(entry, bank=bank)
+        for entry in found.entries
+        if entry.score >= _TELLING and _NAME.fullmatch(entry.id)
+    ]
+
+
 def _harmless(text: str) -> str:
-    """Within bounds, and unable to end the block that it stands in."""
+    """Within bounds, and unable to end the block that it stands in, to begin another or to end a turn."""
     cut = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-    return cut.replace("</memory", "< /memory").replace("</anti_patterns", "< /anti_patterns")
+    # Lines after the first are set in: none of them looks like the next entry.
+    return "\n    ".join(printable(line) for line in _MARK.sub("‹", cut).splitlines())

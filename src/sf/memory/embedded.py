@@ -14,7 +14,7 @@ import msgspec
 from sf.domain.knowledge import Entry, Lesson
 from sf.errors import MemoryOpening, MemoryRefused, MemoryUnavailable
 from sf.memory import BankSize, Health, Kept, Recalled
-from singularity_memory.errors import MemoryFault, Mistake, ModelMissing, UnknownEntry
+from singularity_memory.errors import Mistake, ModelMissing, UnknownEntry
 
 T = TypeVar("T")
 _THREADS = 2
@@ -140,8 +140,10 @@ class EmbeddedMemory:
             raise MemoryRefused(error.message, hint="sf memory recall shows the ids") from error
         except Mistake as error:
             raise MemoryRefused(error.message) from error
-        except (MemoryFault, OSError) as error:
-            raise MemoryUnavailable(f"the memory at {self._place}: {error}") from error
+        except Exception as error:  # the memory's boundary: whatever ails its file, work goes on without it
+            raise MemoryUnavailable(
+                f"the memory at {self._place}: {error or type(error).__name__}"
+            ) from error
 
 
 def _opened(place: Path, chosen: Embedding) -> Any:

@@ -70,7 +70,9 @@ class RemoteMemory:
             with _translated():
                 answer = await self._client.retain(RetainRequest(bank=bank, entries=drafts))
             if len(answer.entries) != len(drafts):
-                raise MemoryUnavailable(f"the memory answered for {len(answer.entries)} of {len(drafts)} lessons")
+                raise MemoryUnavailable(
+                    f"the memory answered for {len(answer.entries)} of {len(drafts)} lessons"
+                )
             kept += [
                 Kept(each.document_id, each.id, each.reason if each.status == "refused" else "")
                 for each in answer.entries

@@ -76,6 +76,9 @@ class Courier:
         except SfError as error:
             # The store refused: the loop meets that itself, and stops the session for it.
             self._desk.log.warning("lessons not delivered", error=error.line())
+        except OSError as error:
+            # The archive cannot be written: what is to go there stays in the queue.
+            self._desk.log.warning("lessons not archived", error=str(error))
 
     async def _deliver(self) -> None:
         while found := knowledge.due(self._desk.database.read, self._desk.clock.now(), _PORTION):

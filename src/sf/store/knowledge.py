@@ -110,11 +110,13 @@ def mistakes_of(tx: Tx, unit_id: str) -> list[AntiPattern]:
     return [_pattern(row) for row in tx.all(_Q["mirrored_of"], unit=unit_id)]
 
 
-def told(tx: Tx, lease: Lease, bank: str, entries: Sequence[Entry]) -> None:
-    """A run was told of these entries."""
+def told(tx: Tx, lease: Lease, entries: Sequence[Entry]) -> None:
+    """A run was told of these entries, each of its own bank."""
     leases.require_lease(tx, lease)
     for place, entry in enumerate(entries):
-        tx.run(_Q["recalled"], run=lease.run_id, unit=lease.unit_id, bank=bank, entry=entry.id, place=place)
+        tx.run(
+            _Q["recalled"], run=lease.run_id, unit=lease.unit_id, bank=entry.bank, entry=entry.id, place=place
+        )
 
 
 def told_to(tx: Tx, unit_id: str) -> dict[str, str]:

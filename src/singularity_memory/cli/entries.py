@@ -59,8 +59,9 @@ def recall(
         _say_json(answer)
         return
     for hit in answer.entries:
-        click.echo(f"{hit.score:.3f}  {hit.id}  {' '.join(hit.tags)}".rstrip())
-        click.echo("    " + hit.content.strip().replace("\n", "\n    "))
+        click.echo(_printable(f"{hit.score:.3f}  {hit.id}  {' '.join(hit.tags)}".rstrip()))
+        for line in hit.content.strip().splitlines():
+            click.echo(f"    {_printable(line)}")
     if not answer.entries:
         click.echo("nothing found", err=True)
     if answer.degraded:
@@ -130,6 +131,11 @@ def stats(place: Place, as_json: bool) -> None:
         click.echo(f"{bank.bank}  entries={bank.entries} unembedded={bank.unembedded} {states}".rstrip())
     if not answer.banks:
         click.echo("no banks yet", err=True)
+
+
+def _printable(line: str) -> str:
+    """A line that moves no cursor and sets no colour, whoever wrote it."""
+    return "".join(letter if letter.isprintable() or letter == "\t" else " " for letter in line)
 
 
 def _filter(filters: tuple[str, ...], tags: tuple[str, ...]) -> dict[str, wire.FilterValue]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,8 @@ class File:
         self._closed = False
         with self._failing_as_ours():
             path.parent.mkdir(parents=True, exist_ok=True)
+            # For its owner only, in whatever folder; SQLite makes the files beside it alike.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             self._writer = self._connect()
             self._migrate()
 

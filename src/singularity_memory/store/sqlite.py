@@ -138,7 +138,8 @@ class SqliteStore:
 
     def entries(self, chosen: Sequence[int]) -> list[Entry]:
         """Entries by row, in no order; those that are gone are left out."""
-        return _entries(self._file.reader, chosen)
+        with self._file.reading() as reader:
+            return _entries(reader, chosen)
 
     def all_rows(self, bank: Bank) -> list[int]:
         """Every row of a bank, ascending."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from sf.domain.excerpt import printable
 from sf.paths import find_project
 from sf.surfaces.cli.speech import Speech, table
 
@@ -39,7 +40,7 @@ def recall(speech: Speech, query: tuple[str, ...], most: int, as_json: bool) -> 
         where = "every project" if entry.bank.startswith("global/") else "this project"
         speech.say(f"{speech.paint(entry.id, 'bold')}  {entry.score:.3f}  {where}{marks}")
         for line in entry.content.splitlines():
-            speech.say(f"    {line}")
+            speech.say(f"    {printable(line)}")
     return 0
 
 
