@@ -39,6 +39,7 @@ _ASSIGNED = re.compile(
     r"(?i)(?:secret|token|passw(?:or)?d|api_?-?key|access_?-?key|private_?-?key|credential)[\w.-]{0,64}"
     r"[\"']?\s*(?:=>|[:=])\s*[\"']?([^\s\"',;]{12,})"
 )
+_KEY_BODY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*-----|\Z)", re.DOTALL)
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _CONTROL = re.compile("[\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffd]")
 _CALM_BITS = 3.5
@@ -54,6 +55,16 @@ def refusal(draft: Draft, boot_files: Iterable[str] = ()) -> str:
         or _secret(_metadata(draft))
         or _junk(draft.content)
         or _restated(draft.content, boot_files)
+    )
+
+
+def redacted(text: str) -> str:
+    """The text with `[secret]` for every secret that would be refused."""
+    text = _KEY_BODY.sub("[secret]", text)
+    for _, pattern in _KEYS:
+        text = pattern.sub("[secret]", text)
+    return _ASSIGNED.sub(
+        lambda found: found[0].replace(found[1], "[secret]") if _is_random(found[1]) else found[0], text
     )
 
 
@@ -87,14 +98,14 @@ def _secret(text: str) -> str:
     for what, pattern in _KEYS:
         if pattern.search(text):
             return f"a secret: {what}"
-    for value in _ASSIGNED.findall(text):
-        if not _REFERENCE.search(value) and entropy(value) >= _CALM_BITS and _is_mixed(value):
-            return "a secret: a random value that is assigned to a name for one"
+    if any(_is_random(value) for value in _ASSIGNED.findall(text)):
+        return "a secret: a random value that is assigned to a name for one"
     return ""
 
 
-def _is_mixed(value: str) -> bool:
-    return any(letter.isdigit() for letter in value) and any(letter.isalpha() for letter in value)
+def _is_random(value: str) -> bool:
+    mixed = any(letter.isdigit() for letter in value) and any(letter.isalpha() for letter in value)
+    return mixed and not _REFERENCE.search(value) and entropy(value) >= _CALM_BITS
 
 
 def entropy(text: str) -> float:

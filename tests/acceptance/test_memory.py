@@ -137,6 +137,23 @@ def test_lessons_that_nobody_took_for_a_week_are_archived(stage: Stage, by: str)
     assert "ISO strings only" in json.loads(line)["lesson"]["content"]
 
 
+def test_no_secret_waits_for_the_memory(stage: Stage) -> None:
+    (stage.home / "memory" / "memory.db").mkdir(parents=True)
+    key = "ghp_" + "a1B2" * 9
+    done = f"The client logs in with {key} for now. <turn_status>complete</turn_status>"
+    stage.script(
+        scene("execute", write("a.txt", f"BROKEN {key}\n"), say(), visits=[1]),
+        scene("execute", write("a.txt", "whole\n"), say(done), visits=[2]),
+        *PASSING,
+    )
+    stage.plan(f"Log in with {key}", workflow="short", adhoc=True)
+    assert stage.auto().ending == "done"
+    waiting = [row["payload"] for row in stage.read.all("SELECT payload FROM pending_retain")]
+    assert len(waiting) > 1 and "[secret]" in "".join(waiting)
+    mirrored = [repr(each) for each in knowledge.mirrored(stage.read)]
+    assert key not in "".join(waiting + mirrored + [repr(each) for each in spans(stage, "recall")])
+
+
 def test_an_archive_that_cannot_be_written_stops_nothing_and_loses_nothing(stage: Stage) -> None:
     (stage.home / "memory" / "memory.db").mkdir(parents=True)
     work(stage, "Parse dates", write("dates.py", "x = 1\n"), say(WORDS))

@@ -40,6 +40,13 @@ def test_secrets_stay_out_of_content_and_metadata(text: str) -> None:
     assert door.refusal(Draft("Remember the deployment", metadata={"note": text})).startswith("a secret")
 
 
+@pytest.mark.parametrize("text", SECRETS)
+def test_a_redacted_text_says_the_rest_and_is_let_in(text: str) -> None:
+    kept = door.redacted(f"Remember that this works: {text}\nand so does the other parser")
+    assert kept.startswith("Remember that this works: ") and "[secret]" in kept
+    assert door.refusal(Draft(kept)) == ""
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -55,6 +62,7 @@ def test_secrets_stay_out_of_content_and_metadata(text: str) -> None:
     ],
 )
 def test_talk_about_secrets_is_let_in(text: str) -> None:
+    assert door.redacted(text) == text
     assert door.refusal(Draft(text)) == ""
 
 

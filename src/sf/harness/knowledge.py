@@ -23,6 +23,7 @@ from sf.observe.log import Log
 from sf.observe.trace import Tracer
 from sf.store import knowledge
 from sf.store.database import Database
+from singularity_memory.door import redacted
 
 _MISTAKES = {"collection": "anti_patterns"}
 _MOST_MISTAKES = 5
@@ -79,6 +80,8 @@ class Knowledge:
         if self.memory is None:
             return Known()
         started = time.time_ns() // 1_000_000
+        # It goes to a server perhaps, and into the trace: an error that it quotes may have a key in it.
+        query = redacted(query)[:_LONGEST_QUERY]
         try:
             known = await self._ask(self.memory, query)
             self._is_back()
@@ -97,7 +100,6 @@ class Knowledge:
         settings = self._settings()
         deadline, most = float(settings.deadline), settings.top_k
         banks = (self.bank, GLOBAL_BANK)
-        query = query[:_LONGEST_QUERY]
         calls = [memory.recall(bank, query, top_k=2 * most, deadline=deadline) for bank in banks]
         calls += [
             memory.recall(bank, query, top_k=_MOST_MISTAKES, only=_MISTAKES, deadline=deadline)

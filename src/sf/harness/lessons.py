@@ -19,6 +19,7 @@ from sf.domain.units import Unit
 from sf.harness.rules import Rules
 from sf.store import knowledge, leases, records
 from sf.store.tx import Tx
+from singularity_memory.door import redacted
 
 _TELLING = 5
 """Words below which a chapter's intent tells nobody anything."""
@@ -28,9 +29,9 @@ def mistake_made(tx: Tx, unit: Unit, outcome: o.GateFailed, rules: Rules, now: I
     """A gate refused: a mistake to be known from now on, here at once and in the memory soon."""
     if not rules.bank:
         return
-    pattern = gate_mistake(outcome.gate, outcome.output, unit.title, unit.id)
+    pattern = gate_mistake(outcome.gate, redacted(outcome.output), redacted(unit.title), unit.id)
     knowledge.mirror(tx, pattern, f"{unit.phase.value} {rules.bank}", now)
-    knowledge.enqueue(tx, rules.bank, [pattern.lesson()], now)
+    _keep(tx, rules, pattern.lesson(), now)
 
 
 def chapter_ended(
@@ -45,7 +46,7 @@ def chapter_ended(
         return
     text = f"{without_verdicts(intent)}\n({name} for “{one_line(unit.title, 160)}”: {outcome})"
     tags = tagged("kind:chapter", f"outcome:{outcome}", f"phase:{unit.phase.value}")
-    knowledge.enqueue(tx, rules.bank, [Lesson(text, tags, {"unit": unit.id}, f"chapter-{chapter_id}")], now)
+    _keep(tx, rules, Lesson(text, tags, {"unit": unit.id}, f"chapter-{chapter_id}"), now)
 
 
 def window_closed(tx: Tx, lease: Lease, unit: Unit, summary: str, rules: Rules, now: Instant) -> None:
@@ -57,7 +58,7 @@ def window_closed(tx: Tx, lease: Lease, unit: Unit, summary: str, rules: Rules, 
         f"While working on “{one_line(unit.title, 160)}” ({unit.phase.value}):\n{without_verdicts(summary)}"
     )
     tags = tagged("kind:session_summary", f"phase:{unit.phase.value}")
-    knowledge.enqueue(tx, rules.bank, [Lesson(text, tags, {"unit": unit.id, "run": lease.run_id})], now)
+    _keep(tx, rules, Lesson(text, tags, {"unit": unit.id, "run": lease.run_id}), now)
 
 
 def unit_ended(tx: Tx, unit: Unit, paths: Sequence[str], rules: Rules, now: Instant) -> None:
@@ -69,11 +70,11 @@ def unit_ended(tx: Tx, unit: Unit, paths: Sequence[str], rules: Rules, now: Inst
         gates = sorted({row["gate_name"] for row in records.gate_results(tx, unit.id) if row["passed"]})
         goal = str((unit.plan or {}).get("goal", ""))
         text = learned(unit.title, goal, said, paths, gates)
-        knowledge.enqueue(tx, rules.bank, [_lesson(unit, text, "learning")], now)
+        _keep(tx, rules, _lesson(unit, text, "learning"), now)
         _put_right(tx, unit, said, rules, now)
     elif unit.verdict == "abandoned":
         text = abandoned(unit.title, unit.hold_detail or said)
-        knowledge.enqueue(tx, rules.bank, [_lesson(unit, text, "failure")], now)
+        _keep(tx, rules, _lesson(unit, text, "failure"), now)
 
 
 def _put_right(tx: Tx, unit: Unit, said: str, rules: Rules, now: Instant) -> None:
@@ -81,7 +82,7 @@ def _put_right(tx: Tx, unit: Unit, said: str, rules: Rules, now: Instant) -> Non
         if said and not pattern.correct_path:
             mended = msgspec.structs.replace(pattern, correct_path=one_line(said, 400))
             knowledge.mirror(tx, mended, f"{unit.phase.value} {rules.bank}", now)
-            knowledge.enqueue(tx, rules.bank, [mended.lesson()], now)
+            _keep(tx, rules, mended.lesson(), now)
 
 
 def _lesson(unit: Unit, text: str, kind: str) -> Lesson:
@@ -92,4 +93,11 @@ def _lesson(unit: Unit, text: str, kind: str) -> Lesson:
 
 def _said(tx: Tx, unit: Unit) -> str:
     claims = [row["summary"] for row in records.evidence(tx, unit.id) if row["kind"] == "claim"]
-    return without_verdicts(claims[-1]) if claims else ""
+    # Before it is cut: half a key is not known as one.
+    return redacted(without_verdicts(claims[-1])) if claims else ""
+
+
+def _keep(tx: Tx, rules: Rules, lesson: Lesson, now: Instant) -> None:
+    """What waits for the memory has no secret in it, for the queue is a file as well."""
+    clean = msgspec.structs.replace(lesson, content=redacted(lesson.content))
+    knowledge.enqueue(tx, rules.bank, [clean], now)
