@@ -37,5 +37,5 @@ def parsed(line: str) -> Line:
     """What a line says. Raises BadRequest when it is not one of ours."""
     try:
         return msgspec.json.decode(line, type=Line)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise BadRequest(f"not a line of an export: {error}") from error

@@ -84,6 +84,20 @@ def test_what_is_refused_or_wrong_is_one_line_and_a_code(tmp_path: Path, server:
         assert (done.returncode, done.stderr.count("\n")) == (code, 1), (arguments, done)
 
 
+@pytest.mark.parametrize(
+    "bad", [b"\xff\xfe", b'{"content": "half', b"[" * 50_000, b'{"content": "\xff bytes"}']
+)
+def test_an_import_that_ends_badly_names_the_line_and_keeps_those_before(tmp_path: Path, bad: bytes) -> None:
+    here = ["--data", str(tmp_path / "data"), "--embedder", "none"]
+    file = tmp_path / "half.jsonl"
+    good = json.dumps({"content": "\x1b[2J" + PARSER}).encode()
+    file.write_bytes(b"\xef\xbb\xbf" + good + b"\n\n" + bad)
+    ended = run(["import", *here, BANK, str(file)])
+    assert ended.returncode == 2 and ended.stderr.count("\n") == 1 and "line 3" in ended.stderr, ended.stderr
+    found = run(["recall", *here, BANK, "parseConfig"])
+    assert PARSER in found.stdout and "\x1b" not in found.stdout
+
+
 def test_tokens_open_their_banks_only_and_are_heeded_at_once(server: MemoryServer) -> None:
     data = ["--data", str(server.data)]
     server.retain("project/a", TESTS)

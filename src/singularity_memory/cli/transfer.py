@@ -15,6 +15,7 @@ from singularity_memory.callers import Caller
 from singularity_memory.cli.options import Place, place_options
 from singularity_memory.cli.reach import with_caller
 from singularity_memory.embedders.factory import Choice
+from singularity_memory.errors import BadRequest
 
 _MOST_CHARACTERS = 1_000_000
 """Of one portion: whatever the letters, its JSON is well below what a server takes at once."""
@@ -59,7 +60,9 @@ def import_(place: Place, bank: str, file: Path | None, as_json: bool) -> None:
 
     async def work(caller: Caller) -> Counter[str]:
         counts: Counter[str] = Counter()
-        with file.open(encoding="utf-8") if file else sys.stdin as source:
+        # What is no UTF-8 is found with its line, where it is parsed.
+        place = file or sys.stdin.fileno()
+        with open(place, encoding="utf-8-sig", errors="surrogateescape", closefd=file is not None) as source:
             for portion in _portions(source):
                 reply = await caller.call(wire.ImportRequest(bank, portion))
                 assert isinstance(reply, wire.ImportAnswer)
@@ -77,16 +80,21 @@ def import_(place: Place, bank: str, file: Path | None, as_json: bool) -> None:
 
 
 def _portions(source: Iterable[str]) -> Iterator[list[lines.Line]]:
-    """Parsed lines, as many at once as a request may carry."""
+    """Parsed lines, as many at once as a request may carry; those before a bad one are given all the same."""
     portion: list[lines.Line] = []
     size = 0
-    for line in source:
+    for number, line in enumerate(source, 1):
         if not line.strip():
             continue
         if portion and (len(portion) == wire.MOST_ENTRIES or size + len(line) > _MOST_CHARACTERS):
             yield portion
             portion, size = [], 0
-        portion.append(lines.parsed(line))
+        try:
+            portion.append(lines.parsed(line))
+        except BadRequest as error:
+            if portion:
+                yield portion
+            raise BadRequest(f"line {number}, and those before it are in: {error.message}") from error
         size += len(line)
     if portion:
         yield portion
