@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 import uvicorn
@@ -26,6 +28,11 @@ from singularity_memory.server.gate import Gate
 from singularity_memory.server.limits import Limits
 from singularity_memory.server.threads import Threads
 from singularity_memory.tokens import Tokens
+
+
+_LOG = logging.getLogger("singularity_memory")
+_CLOSING_SECONDS = 5.0
+"""How long a thread that is still at work is waited for, after `ending_seconds`."""
 
 
 class PortTaken(Failure):
@@ -65,7 +72,15 @@ def serve(setting: Setting, ready: Callable[[str, Path], None]) -> None:
             address = _address(listener)
             _Server(_config(served, limits), lambda: ready(address, first)).run([listener])
         finally:
-            threads.close()
+            if not threads.closed_within(_CLOSING_SECONDS):
+                _give_up()
+
+
+def _give_up() -> NoReturn:
+    """End now. Nobody was told that what is still in hand is kept, and the store survives any end."""
+    _LOG.warning("ended before all that was in hand was done")
+    logging.shutdown()
+    os._exit(0)
 
 
 def _gated(inner: ASGIApp, tokens: Tokens, setting: Setting) -> ASGIApp:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -43,6 +44,15 @@ class Threads:
         self._readers.shutdown()
         self._writers.shutdown()
         self._desk.close()
+
+    def closed_within(self, seconds: float) -> bool:
+        """Begin nothing more, and close; whether that was done in time."""
+        for pool in (self._readers, self._writers):
+            pool.shutdown(wait=False, cancel_futures=True)
+        closing = threading.Thread(target=self.close, name="memory-close", daemon=True)
+        closing.start()
+        closing.join(seconds)
+        return not closing.is_alive()
 
     def _on_time(self, grant: Grant | None, request: wire.Request, arrived: float) -> wire.Reply:
         if isinstance(request, wire.RecallRequest) and request.deadline_ms is not None:
