@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TextIO
 
 import click
 import msgspec
@@ -60,9 +61,7 @@ def import_(place: Place, bank: str, file: Path | None, as_json: bool) -> None:
 
     async def work(caller: Caller) -> Counter[str]:
         counts: Counter[str] = Counter()
-        # What is no UTF-8 is found with its line, where it is parsed.
-        place = file or sys.stdin.fileno()
-        with open(place, encoding="utf-8-sig", errors="surrogateescape", closefd=file is not None) as source:
+        with _opened(file) as source:
             for portion in _portions(source):
                 reply = await caller.call(wire.ImportRequest(bank, portion))
                 assert isinstance(reply, wire.ImportAnswer)
@@ -77,6 +76,12 @@ def import_(place: Place, bank: str, file: Path | None, as_json: bool) -> None:
         click.echo(msgspec.json.encode(counts))
     else:
         click.echo(", ".join(f"{counts[status]} {status}" for status in ("stored", "updated", "refused")))
+
+
+def _opened(file: Path | None) -> TextIO:
+    """A file, or standard input; what is no UTF-8 is found with its line, where it is parsed."""
+    place = file or sys.stdin.fileno()
+    return open(place, encoding="utf-8-sig", errors="surrogateescape", closefd=file is not None)
 
 
 def _portions(source: Iterable[str]) -> Iterator[list[lines.Line]]:

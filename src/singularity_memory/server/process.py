@@ -29,7 +29,6 @@ from singularity_memory.server.limits import Limits
 from singularity_memory.server.threads import Threads
 from singularity_memory.tokens import Tokens
 
-
 _LOG = logging.getLogger("singularity_memory")
 _CLOSING_SECONDS = 5.0
 """How long a thread that is still at work is waited for, after `ending_seconds`."""
