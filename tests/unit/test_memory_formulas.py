@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from singularity_memory import decay, maturity, standing
+from singularity_memory import bm25, decay, maturity, standing
 from singularity_memory.standing import DAY, Standing
 
 NOW = 1_700_000_000.0
@@ -130,3 +131,19 @@ def test_three_failed_uses_make_a_warning_once() -> None:
         verdicts.append(maturity.is_to_avoid(one))
     assert verdicts == [False, False, True, True]
     assert maturity.as_warning(maturity.as_warning("do x")) == "AVOID: do x"
+
+
+@given(st.lists(st.sampled_from("abcdefghijklmnopqrstuvwxyz"), min_size=1, max_size=60), st.integers(1, 26))
+def test_many_words_of_a_query_are_counted_as_few_are(cut: list[str], count: int) -> None:
+    weighted = dict.fromkeys("abcdefghijklmnopqrstuvwxyz"[:count], 1.0)
+    found = bm25.score(" ".join(cut), weighted, 20.0)
+    alone = [bm25.score(" ".join(cut), {term: 1.0}, 20.0).score for term in weighted]
+    assert found.score == pytest.approx(sum(alone))
+    assert found.matched == tuple(term for term in weighted if term in cut)
+
+
+def test_a_long_query_on_a_long_entry_is_scored_in_time() -> None:
+    words = " ".join(f"w{number}" for number in range(20_000))
+    begun = time.process_time()
+    bm25.score(words, {f"v{number}": 1.0 for number in range(10_000)}, 60.0)
+    assert time.process_time() - begun < 0.5
