@@ -17,6 +17,8 @@ import pytest
 from sf.domain.clock import Instant
 from sf.domain.events import Event
 from sf.domain.knowledge import GLOBAL_BANK, AntiPattern
+from sf.harness import lessons
+from sf.harness.rules import Rules
 from sf.store import chapters, knowledge, units
 from sf.store.connection import transact
 from singularity_memory.engine import Engine
@@ -152,6 +154,16 @@ def test_no_secret_waits_for_the_memory(stage: Stage) -> None:
     assert len(waiting) > 1 and "[secret]" in "".join(waiting)
     mirrored = [repr(each) for each in knowledge.mirrored(stage.read)]
     assert key not in "".join(waiting + mirrored + [repr(each) for each in spans(stage, "recall")])
+
+
+def test_a_path_that_is_no_text_undoes_no_end(stage: Stage) -> None:
+    unit_id = work(stage, "Parse dates", write("dates.py", "x = 1\n"), say(WORDS))
+    unit, rules = units.get(stage.read, unit_id), Rules(bank="project/odd")
+    transact(
+        stage.project.database, lambda tx: lessons.unit_ended(tx, unit, ["caf\udce9.py"], rules, Instant(1))
+    )
+    (row,) = stage.read.all("SELECT payload FROM pending_retain")
+    assert "caf" in json.loads(row["payload"])["content"]
 
 
 def test_an_archive_that_cannot_be_written_stops_nothing_and_loses_nothing(stage: Stage) -> None:

@@ -81,7 +81,7 @@ class Knowledge:
             return Known()
         started = time.time_ns() // 1_000_000
         # It goes to a server perhaps, and into the trace: an error that it quotes may have a key in it.
-        query = redacted(query)[:_LONGEST_QUERY]
+        query = redacted(query)[:_LONGEST_QUERY].encode("utf-8", "replace").decode()
         try:
             known = await self._ask(self.memory, query)
             self._is_back()

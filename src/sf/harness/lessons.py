@@ -99,5 +99,7 @@ def _said(tx: Tx, unit: Unit) -> str:
 
 def _keep(tx: Tx, rules: Rules, lesson: Lesson, now: Instant) -> None:
     """What waits for the memory has no secret in it, for the queue is a file as well."""
-    clean = msgspec.structs.replace(lesson, content=redacted(lesson.content))
+    # A path that is no UTF-8 must not undo the transaction that the lesson is written in.
+    text = redacted(lesson.content).encode("utf-8", "backslashreplace").decode()
+    clean = msgspec.structs.replace(lesson, content=text)
     knowledge.enqueue(tx, rules.bank, [clean], now)
