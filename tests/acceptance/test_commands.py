@@ -448,3 +448,13 @@ def _until(condition: object, seconds: float = 20.0) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.02)
+
+
+@pytest.mark.parametrize("words", [[], ["memory"], ["session"]])
+def test_a_command_that_needs_another_shows_its_help_as_it_is_written(
+    tmp_path: Path, words: list[str]
+) -> None:
+    said = run_sf(tmp_path, tmp_path / "home", *words)
+    assert (said.returncode, said.stdout) == (2, "")
+    lines = said.stderr.splitlines()
+    assert lines[0].startswith("Usage: sf ") and "Commands:" in lines

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sf.providers.playbooks import parse
-from sf.store import records, runs, units
+from sf.store import knowledge, records, runs, units
 from sf.store.connection import open_reader
 from tests.support.stage import run_sf
 
@@ -91,6 +91,13 @@ def test_a_folder_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
     done = run_sf(tmp_path, tmp_path / "home" / ".sf", "demo", "--folder", str(tmp_path))
     assert done.returncode == 2
     assert "is not empty" in done.stderr
+
+
+def test_what_put_a_mistake_right_is_known_by_what_was_said_of_the_mend(demo: tuple[Path, str]) -> None:
+    root, _ = demo
+    (mistake,) = knowledge.mistakes_of(open_reader(root / ".sf" / "sf.db"), "task/m1/s1/t2")
+    assert "test_ties_are_alphabetical" in mistake.description or "pear" in mistake.description
+    assert mistake.correct_path == "Ties are sorted now."
 
 
 def test_no_edit_of_the_script_fits_twice() -> None:

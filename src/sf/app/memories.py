@@ -14,7 +14,7 @@ from sf.app import stores
 from sf.app.trust import load_config, load_trusted
 from sf.config.schema import Config
 from sf.domain.clock import SystemClock
-from sf.domain.knowledge import GLOBAL_BANK, Lesson, canonical_remote, project_bank, project_hash
+from sf.domain.knowledge import GLOBAL_BANK, TELLING, Lesson, canonical_remote, project_bank, project_hash
 from sf.errors import MemoryRefused, MemoryUnavailable, WrongState
 from sf.memory import BankSize, Memory
 from sf.paths import Project
@@ -108,14 +108,18 @@ class Stats(msgspec.Struct, frozen=True):
     error: str
 
 
-def recall(project: Project, query: str, most: int) -> list[Known]:
-    """What a prompt about this would be told, mistakes included, best first."""
+def recall(project: Project, query: str, most: int, *, everything: bool = False) -> list[Known]:
+    """What a prompt about this would be told, mistakes included, best first; or also what is far from it."""
 
     async def ask(memory: Memory, bank: str, config: Config) -> list[Known]:
         found = []
         for name in (bank, GLOBAL_BANK):
             answer = await memory.recall(name, query, top_k=most, deadline=_PATIENCE)
-            found += [Known(e.id, name, e.score, e.content, e.tags) for e in answer.entries]
+            found += [
+                Known(e.id, name, e.score, e.content, e.tags)
+                for e in answer.entries
+                if everything or e.score >= TELLING
+            ]
         return sorted(found, key=lambda each: -each.score)[:most]
 
     return _with_memory(project, ask)

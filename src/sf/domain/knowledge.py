@@ -13,6 +13,8 @@ import msgspec
 from sf.domain.excerpt import head_and_tail, one_line
 
 GLOBAL_BANK = "global/coding"
+TELLING = 0.02
+"""The score below which an entry has nothing to do with a question; 1 says it in so many words."""
 ANTI_PATTERN_TAGS = ("collection:anti_patterns", "is_negative:true")
 _SCP_LIKE = re.compile(r"(?:[^@/\s]+@)?([^:/\s]+):(?!//)(\S+)")
 _HELPED = re.compile(r"<memory\b([^<>]*)/?>", re.IGNORECASE)

@@ -14,7 +14,7 @@ from sf.config.schema import Memory as Settings
 from sf.domain import events
 from sf.domain.clock import Clock, Instant
 from sf.domain.excerpt import one_line, printable
-from sf.domain.knowledge import GLOBAL_BANK, Entry, anti_pattern_text, merged
+from sf.domain.knowledge import GLOBAL_BANK, TELLING, Entry, anti_pattern_text, merged
 from sf.domain.runs import Lease
 from sf.errors import MemoryOpening, MemoryRefused, MemoryUnavailable
 from sf.memory import Memory, Recalled
@@ -32,8 +32,6 @@ _LONGEST_QUERY = 4000
 _NAME = re.compile(r"[0-9A-Za-z._:-]{1,128}")
 """What an id looks like; it stands in the prompt, and a server may say anything."""
 _MARK = re.compile(r"<(?=[\s/]*(?:memory|anti_patterns|turn_status)\b)", re.IGNORECASE)
-_TELLING = 0.02
-"""The score below which an entry has nothing to do with the question; 1 says it in so many words."""
 _GRACE = 0.25
 """Seconds beyond the deadline after which an answer is not waited for."""
 
@@ -167,7 +165,7 @@ def _telling(found: Recalled, bank: str) -> list[Entry]:
     return [
         msgspec.structs.replace(entry, bank=bank)
         for entry in found.entries
-        if entry.score >= _TELLING and _NAME.fullmatch(entry.id)
+        if entry.score >= TELLING and _NAME.fullmatch(entry.id)
     ]
 
 

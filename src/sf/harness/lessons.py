@@ -71,13 +71,16 @@ def unit_ended(tx: Tx, unit: Unit, paths: Sequence[str], rules: Rules, now: Inst
         goal = str((unit.plan or {}).get("goal", ""))
         text = learned(unit.title, goal, said, paths, gates)
         _keep(tx, rules, _lesson(unit, text, "learning"), now)
-        _put_right(tx, unit, said, rules, now)
+        _put_right(tx, unit, rules, now)
     elif unit.verdict == "abandoned":
         text = abandoned(unit.title, unit.hold_detail or said)
         _keep(tx, rules, _lesson(unit, text, "failure"), now)
 
 
-def _put_right(tx: Tx, unit: Unit, said: str, rules: Rules, now: Instant) -> None:
+def _put_right(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:
+    """What was said first after the last refusal is what put its mistakes right."""
+    refusals = [row["recorded_at"] for row in records.gate_results(tx, unit.id) if not row["passed"]]
+    said = _said(tx, unit, since=max(refusals, default=0), first=True)
     for pattern in knowledge.mistakes_of(tx, unit.id):
         if said and not pattern.correct_path:
             mended = msgspec.structs.replace(pattern, correct_path=one_line(said, 400))
@@ -91,10 +94,12 @@ def _lesson(unit: Unit, text: str, kind: str) -> Lesson:
     return Lesson(text, tags, {"unit": unit.id}, f"{kind}-{unit.session_id}-{unit.id}")
 
 
-def _said(tx: Tx, unit: Unit) -> str:
-    claims = [row["summary"] for row in records.evidence(tx, unit.id) if row["kind"] == "claim"]
+def _said(tx: Tx, unit: Unit, *, since: int = 0, first: bool = False) -> str:
+    """The words that ended the unit's last run that claimed something, or the first one since an instant."""
+    claims = [row for row in records.evidence(tx, unit.id) if row["kind"] == "claim"]
+    told = [row["summary"] for row in claims if row["recorded_at"] >= since]
     # Before it is cut: half a key is not known as one.
-    return redacted(without_verdicts(claims[-1])) if claims else ""
+    return redacted(without_verdicts(told[0 if first else -1])) if told else ""
 
 
 def _keep(tx: Tx, rules: Rules, lesson: Lesson, now: Instant) -> None:

@@ -78,6 +78,9 @@ def run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return 130
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message(), file=sys.stderr)
+        return 2
     except click.ClickException as error:
         return _complain(error.format_message(), 2)
     except MemoryFault as fault:

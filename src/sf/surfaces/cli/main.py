@@ -152,6 +152,9 @@ def run(arguments: Sequence[str], speech: Speech | None = None) -> int:
     except KeyboardInterrupt:
         _complain("interrupted")
         return 130
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message(), file=sys.stderr)
+        return 2
     except click.ClickException as error:
         _complain(error.format_message())
         return 2

@@ -24,13 +24,14 @@ def memory() -> None:
 @click.option(
     "--most", "-n", type=click.IntRange(1, 50), default=10, show_default=True, help="At most so many."
 )
+@click.option("--all", "everything", is_flag=True, help="Also what is too far from it to be told.")
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 @click.pass_obj
-def recall(speech: Speech, query: tuple[str, ...], most: int, as_json: bool) -> int:
+def recall(speech: Speech, query: tuple[str, ...], most: int, everything: bool, as_json: bool) -> int:
     """What an agent would be told about QUERY, best first."""
     from sf.app import memories
 
-    found = memories.recall(find_project(Path.cwd()), " ".join(query), most)
+    found = memories.recall(find_project(Path.cwd()), " ".join(query), most, everything=everything)
     if speech.answer(found, as_json=as_json):
         return 0
     if not found:
