@@ -32,10 +32,10 @@ REVERTED = Outcome(
 )
 
 
-def broken(ground: Ground, outcome: Outcome = MERGED, *, torn: int = 0) -> list[str]:
+def broken(ground: Ground, outcome: Outcome = MERGED, *, torn: int = 0, doctor: bool = True) -> list[str]:
     """Every invariant that does not hold, in words; empty when nothing was lost or done twice.
 
-    `torn` lines of the trace may be incomplete: a write that was cut short.
+    `torn` lines of the trace may be incomplete: a write that was cut short. `doctor` asks `sf doctor` too.
     """
     return [
         *_branch(ground, outcome),
@@ -45,7 +45,7 @@ def broken(ground: Ground, outcome: Outcome = MERGED, *, torn: int = 0) -> list[
         *_leftovers(ground, outcome),
         *_processes(ground.place),
         *_traces(ground, torn),
-        *_doctor(ground),
+        *(_doctor(ground) if doctor else ()),
     ]
 
 

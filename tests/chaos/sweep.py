@@ -17,6 +17,8 @@ from tests.chaos.tracer import Report
 FULL = os.environ.get("SF_CHAOS", "") == "full"
 SEED = int(os.environ.get("SF_CHAOS_SEED", "20261115"))
 SHARDS = 12 if FULL else 1
+_DOCTOR = 5
+"""In the full form `sf doctor` is asked at every so-manieth boundary; twelve shards meet all remainders."""
 
 
 class Trial(msgspec.Struct, frozen=True):
@@ -79,7 +81,10 @@ def strike(ground: Ground, blow: Blow, number: int, trial: Trial = AUTO) -> tupl
     had_ended = bool(trial.done_before) and trial.done_before in again.stderr
     if again.code != 0 and not had_ended:
         problems.append(f"the clean run ended with {again.code}: {again.stdout[-600:]} {again.stderr[-600:]}")
-    return report, [*problems, *broken(ground, trial.outcome, torn=1 if blow.act == "tear" else 0)]
+    torn = 1 if blow.act == "tear" else 0
+    # The doctor starts as many processes as half a run; what it looks for is nearly all looked for here.
+    doctor = not FULL or number % _DOCTOR == 0
+    return report, [*problems, *broken(ground, trial.outcome, torn=torn, doctor=doctor)]
 
 
 def _bad_manners(ended: Ended, report: Report, ground: Ground, blow: Blow) -> Iterable[str]:
