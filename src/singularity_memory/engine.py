@@ -147,15 +147,16 @@ class Engine:
         document_ids: Sequence[str] = (),
         filter: Filter | None = None,
     ) -> int:
-        """Remove entries that are named or match a filter, which may not be empty; how many there were."""
-        if filter is not None and not filter:
+        """Remove entries that are named or match a filter, which must ask for something; how many there were."""
+        wanted = labels.of_filter(filter or {})
+        if filter is not None and not wanted:
             raise BadRequest("an empty filter would forget the whole bank")
         found = self._store.bank(bank)
         if found is None:
             return 0
         chosen = set(self._store.find(found, ids=ids, document_ids=document_ids))
-        if filter:
-            chosen |= set(self._store.labelled(found, labels.of_filter(filter)))
+        if wanted:
+            chosen |= set(self._store.labelled(found, wanted))
         return self._store.forget(found, sorted(chosen)) if chosen else 0
 
     def refresh(self, limit: int = 256) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from singularity_memory.engine import Engine
-from singularity_memory.errors import UnknownEntry
+from singularity_memory.errors import BadRequest, UnknownEntry
 from singularity_memory.model import ANTI_PATTERN_TAGS, Draft, Query, Retained
 from tests.support.memories import DAY, Clock, WordEmbedder, memory_url
 from tests.support.stores import Server
@@ -119,6 +119,26 @@ def test_forgetting_takes_everything(engine: Engine) -> None:
     assert ask(engine, "parser tests") == [DEPLOY]
     assert engine.health().entries == 1
     assert ask(engine, "anything", tags=["old"]) == []
+
+
+def test_a_filter_that_asks_for_nothing_forgets_nothing(engine: Engine) -> None:
+    keep(engine, PARSER, TESTS)
+    for empty in ({}, {"tags": []}, {"tags": ()}):
+        with pytest.raises(BadRequest, match="the whole bank"):
+            engine.forget(BANK, filter=empty)
+    assert engine.health().entries == 2
+    assert set(ask(engine, "parser tests", tags=[])) == {PARSER, TESTS}
+
+
+def test_a_filter_may_name_many_tags(engine: Engine) -> None:
+    many = tuple(f"tag{number}" for number in range(64))
+    keep(engine, Draft(PARSER, tags=many), Draft(TESTS, tags=many[1:]))
+    assert ask(engine, "anything", tags=list(many)) == [PARSER]
+    assert set(ask(engine, "parser tests", tags=list(many[1:]))) == {PARSER, TESTS}
+    absent = [f"absent{number}" for number in range(3000)]
+    assert ask(engine, "parser tests", tags=absent) == []
+    assert engine.forget(BANK, filter={"tags": absent}) == 0
+    assert engine.forget(BANK, filter={"tags": list(many)}) == 1
 
 
 def test_statistics(engine: Engine, clock: Clock) -> None:

@@ -127,7 +127,7 @@ class Store(Protocol):
         """The rows of entries by either name."""
 
     def labelled(self, bank: Bank, labels: frozenset[str]) -> list[int]:
-        """The rows of entries that have all of these labels."""
+        """The rows of entries that have all of these labels, ascending; every row when there are none."""
 
     def entries(self, chosen: Sequence[int]) -> list[Entry]:
         """Entries by row, in no order; those that are gone are left out."""

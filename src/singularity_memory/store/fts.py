@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 
@@ -12,6 +13,16 @@ from singularity_memory.store import Match
 
 # Our words are letters, digits and `_`, already folded: the tokenizer must only split at the spaces between.
 _TOKENIZE = "unicode61 remove_diacritics 0 tokenchars ''_''"
+# One statement whatever their number: SQLite bounds how many SELECTs a compound has, and how deep a term is.
+LABELLED = (
+    "SELECT row FROM labels WHERE bank = ? AND label IN (SELECT value FROM json_each(?))"
+    " GROUP BY row HAVING count(*) = ?"
+)
+
+
+def wanted(bank: int, labels: frozenset[str]) -> tuple[int, str, int]:
+    """The values of LABELLED."""
+    return bank, json.dumps(sorted(labels)), len(labels)
 
 
 def create(connection: sqlite3.Connection, bank: int) -> None:
@@ -47,17 +58,14 @@ def frequencies(connection: sqlite3.Connection, bank: int, terms: Sequence[str])
 
 
 def search(
-    connection: sqlite3.Connection, bank: int, terms: Sequence[str], labels: Sequence[str], limit: int
+    connection: sqlite3.Connection, bank: int, terms: Sequence[str], labels: frozenset[str], limit: int
 ) -> list[Match]:
     """The best entries by FTS5's own BM25 that have one of the words, and all of the labels."""
-    wanted = " OR ".join(_quoted(term) for term in terms)
-    narrowed = "".join(" AND rowid IN (SELECT row FROM labels WHERE bank = ? AND label = ?)" for _ in labels)
-    values: list[object] = [wanted]
-    for label in labels:
-        values += [bank, label]
+    asked = " OR ".join(_quoted(term) for term in terms)
+    narrowed = f" AND rowid IN ({LABELLED})" if labels else ""
     found = connection.execute(
         f"SELECT rowid, -rank FROM words_{bank} WHERE words_{bank} MATCH ?{narrowed} ORDER BY rank LIMIT ?",
-        [*values, limit],
+        [asked, *(wanted(bank, labels) if labels else ()), limit],
     )
     return [Match(int(row), float(score)) for row, score in found]
 

@@ -134,6 +134,8 @@ class PostgresStore:
 
     def labelled(self, bank: Bank, labels: frozenset[str]) -> list[int]:
         """The rows of entries that have all of these labels, ascending."""
+        if not labels:
+            return self.all_rows(bank)
         query = f"SELECT row FROM entries WHERE bank = %s{_LABELLED} ORDER BY row"
         return [row for (row,) in self._server.read(query, (bank.number, *_wanted(bank, labels)))]
 

@@ -132,9 +132,11 @@ class SqliteStore:
 
     def labelled(self, bank: Bank, labels: frozenset[str]) -> list[int]:
         """The rows of entries that have all of these labels, ascending."""
-        query = " INTERSECT ".join("SELECT row FROM labels WHERE bank = ? AND label = ?" for _ in labels)
-        values = [value for label in sorted(labels) for value in (bank.number, label)]
-        return [row for (row,) in self._file.read(f"{query} ORDER BY row", values)]
+        if not labels:
+            return self.all_rows(bank)
+        return [
+            row for (row,) in self._file.read(f"{fts.LABELLED} ORDER BY row", fts.wanted(bank.number, labels))
+        ]
 
     def entries(self, chosen: Sequence[int]) -> list[Entry]:
         """Entries by row, in no order; those that are gone are left out."""
@@ -166,7 +168,7 @@ class SqliteStore:
         """The entries that have one of the words at least and all of the labels, best first."""
         with self._file.reading() as reader:
             if ranked:
-                return fts.search(reader, bank.number, list(weighted), sorted(labels), limit)
+                return fts.search(reader, bank.number, list(weighted), labels, limit)
             allowed = self.labelled(bank, labels) if labels else None
             return fts.scan(reader, bank.number, weighted, allowed, limit)
 
