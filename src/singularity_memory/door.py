@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from singularity_memory import words
+from singularity_memory import passwords, words
 from singularity_memory.model import Draft
 
 LONGEST = 100_000
@@ -53,6 +53,7 @@ def refusal(draft: Draft, boot_files: Iterable[str] = ()) -> str:
         _size(draft)
         or _secret(draft.content)
         or _secret(_metadata(draft))
+        or _secret(_quoted_metadata(draft))
         or _junk(draft.content)
         or _restated(draft.content, boot_files)
     )
@@ -94,13 +95,18 @@ def _metadata(draft: Draft) -> str:
     return "\n".join(f"{key}={value}" for key, value in draft.metadata.items())
 
 
+def _quoted_metadata(draft: Draft) -> str:
+    """What is under a name in metadata is a value, never a variable."""
+    return "\n".join(f'{key}="{value}"' for key, value in draft.metadata.items() if isinstance(value, str))
+
+
 def _secret(text: str) -> str:
     for what, pattern in _KEYS:
         if pattern.search(text):
             return f"a secret: {what}"
     if any(_is_random(value) for value in _ASSIGNED.findall(text)):
         return "a secret: a random value that is assigned to a name for one"
-    return ""
+    return "a secret: a password" if passwords.holds(text) else ""
 
 
 def _is_random(value: str) -> bool:

@@ -147,7 +147,7 @@ class Engine:
         document_ids: Sequence[str] = (),
         filter: Filter | None = None,
     ) -> int:
-        """Remove entries that are named or match a filter, which must ask for something; how many there were."""
+        """Remove entries that are named or match a filter, which must ask for something; how many."""
         wanted = labels.of_filter(filter or {})
         if filter is not None and not wanted:
             raise BadRequest("an empty filter would forget the whole bank")

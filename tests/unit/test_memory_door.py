@@ -118,3 +118,72 @@ def test_what_a_boot_file_says_is_not_kept_again() -> None:
 )
 def test_other_languages_are_text_too(text: str) -> None:
     assert door.refusal(Draft(text)) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pass: hunter2",
+        'password = "hunter2"',
+        "DB_PASSWORD=abc123!",
+        "DB_PASSWORD=letmein",
+        "export PGPASSWORD=hunter2",
+        "DB_PASSWORD_PROD=hunter2",
+        "{'password': 'letmein'}",
+        '{"password": "hunter2"}',
+        "user: bob pass: hunter2",
+        "host=db user=app password=abc123 port=5432",
+        'dbPass = "x9!k"',
+        "psql --password hunter2",
+        'password: str = "hunter2"',
+        'if password == "hunter2":',
+        "the pwd: 123456",
+        "PASSWORD: Tr0ub4dor&3",
+    ],
+)
+def test_a_password_that_is_written_out_stays_out_however_short(text: str) -> None:
+    assert door.refusal(Draft(f"The staging server: {text}")).startswith("a secret")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The password field must be validated",
+        "password = getpass()",
+        "def login(name: str, password: str) -> User2:",
+        "password: Optional[str] = None",
+        "connect(user=user, password=password)",
+        "login(name, password=pw)",
+        "password=settings.db_password",
+        "password: ${DB_PASSWORD}",
+        'password = "***"',
+        "PASSWORD=<your password>",
+        "PASSWORD_RESET_TIMEOUT=3600",
+        "password_min_length = 12",
+        "Password: must be long and must not be the name",
+        "passwords: at least 12 characters",
+        "tests pass: 34/34",
+        "the second pass: python3.11 is slower, 3x",
+        "bypass: feature2",
+        "the column password VARCHAR(255)",
+        'password = input("password: ")',
+        "--password-file /run/secrets/db1",
+        "The page says 'Password: ' and waits",
+    ],
+)
+def test_prose_types_calls_and_references_are_no_passwords(text: str) -> None:
+    assert door.refusal(Draft(f"The staging server: {text}")) == ""
+
+
+def test_a_password_in_metadata_stays_out_whatever_it_looks_like() -> None:
+    assert (
+        door.refusal(Draft("The staging server", metadata={"password": "letmein"})) == "a secret: a password"
+    )
+    assert door.refusal(Draft("The staging server", metadata={"password": "$STAGING"})) == ""
+
+
+def test_looking_for_passwords_takes_no_longer_for_odd_texts() -> None:
+    for piece in ("password", "pass ", "password: ", "a.", "password" + " " * 50, "password:" + "x" * 50):
+        begun = time.process_time()
+        door.refusal(Draft(piece * (90_000 // len(piece))))
+        assert time.process_time() - begun < 2.0
