@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from singularity_memory import decay, door, identity, labels, lines, maturity, standing, writing
+from singularity_memory import decay, door, identity, labels, lines, maturity, placing, standing, writing
 from singularity_memory.embedders import Embedder, Halves, factory
 from singularity_memory.errors import BadRequest, EmbeddingFailed, StoreFailed, UnknownEntry
 from singularity_memory.model import (
@@ -97,15 +97,17 @@ class Engine:
         _check_bank(bank)
         answers: list[Retained | None] = []
         records: dict[str, Record] = {}
+        told: set[str] = set()
         there = self._store.bank(bank)
         for draft in drafts:
-            document = draft.document_id or identity.document_id(draft.content)
-            reason = door.refusal(draft, self._boot_files) or self._twin(there, document, draft.content)
-            if not reason and document in records:
+            document, reason = self._placed(there, draft)
+            alike = labels.of_wording(draft.content) if not draft.document_id else document
+            if not reason and (document in records or alike in told):
                 reason = "a duplicate of another entry of this call"
             answers.append(Retained(document, "", "refused", reason) if reason else None)
             if not reason:
                 records[document] = writing.of_draft(bank, document, draft)
+                told.add(alike)
         kept = self._with_vectors(list(records.values()))
         known = self._store.write(bank, kept, self._embedder_name, self._settle) if kept else []
         done = iter(
@@ -255,13 +257,12 @@ class Engine:
         after = standing.seen_again(entry.standing, self._clock())
         return Changed(after, writing.as_warning(record) if maturity.is_to_avoid(after) else None)
 
-    def _twin(self, bank: Bank | None, document: str, content: str) -> str:
-        """Why a content is a duplicate: another document of the bank has it."""
-        if bank is None:
-            return ""
-        found = self._store.labelled(bank, frozenset({labels.of_content(content)}))
-        others = [one.document_id for one in self._store.entries(found) if one.document_id != document]
-        return f"a duplicate of the document {others[0]}" if others else ""
+    def _placed(self, bank: Bank | None, draft: Draft) -> placing.Place:
+        """What the door refuses is not looked for: no store could be asked about some of it."""
+        reason = door.refusal(draft, self._boot_files)
+        return (
+            placing.Place(placing.own(draft), reason) if reason else placing.placed(self._store, bank, draft)
+        )
 
     def _with_vectors(self, records: Sequence[Record]) -> list[Record]:
         """An embedder that fails does not keep an entry out: it is found by its words until refresh."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def normalised(content: str) -> str:
@@ -15,6 +18,11 @@ def normalised(content: str) -> str:
 def document_id(content: str) -> str:
     """The SHA-256 of the normalised content."""
     return hashlib.sha256(normalised(content).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def is_unnamed(document: str) -> bool:
+    """Whether a document is known by the content that it had at first, because nobody named it."""
+    return _SHA256.fullmatch(document) is not None
 
 
 def entry_id(bank: str, document: str) -> str:

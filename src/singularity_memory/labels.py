@@ -8,6 +8,7 @@ from typing import Any
 from singularity_memory.errors import BadRequest
 from singularity_memory.identity import document_id
 from singularity_memory.model import NEGATIVE_TAG, Filter
+from singularity_memory.wording import fingerprint
 
 
 def of_entry(tags: Iterable[str], metadata: Mapping[str, Any]) -> frozenset[str]:
@@ -21,6 +22,11 @@ def of_entry(tags: Iterable[str], metadata: Mapping[str, Any]) -> frozenset[str]
 def of_content(content: str) -> str:
     """The label that entries of the same content share."""
     return f"content-sha256:{document_id(content)}"
+
+
+def of_wording(content: str) -> str:
+    """The label that entries share whose contents differ in nothing that tells."""
+    return f"wording-sha256:{fingerprint(content)}"
 
 
 def of_filter(wanted: Filter) -> frozenset[str]:

@@ -13,10 +13,15 @@ def of_draft(bank: str, document_id: str, draft: Draft) -> Record:
 
 
 def as_warning(record: Record) -> Record:
-    """The same record as a thing to avoid; its vectors stay, since it is still about the same."""
+    """The same record as a thing to avoid; its vectors stay, since it is still about the same.
+
+    So does the label of its wording: whoever retains it anew in almost the same words means this entry.
+    """
     tags = tuple(dict.fromkeys((*record.tags, NEGATIVE_TAG)))
     draft = Draft(maturity.as_warning(record.content), record.document_id, tags, record.metadata)
-    return _record(record.id, record.document_id, draft)._replace(vectors=record.vectors)
+    made = _record(record.id, record.document_id, draft)
+    alike = made.labels | {labels.of_wording(record.content)}
+    return made._replace(vectors=record.vectors, labels=alike)
 
 
 def _record(entry_id: str, document_id: str, draft: Draft) -> Record:
@@ -28,7 +33,8 @@ def _record(entry_id: str, document_id: str, draft: Draft) -> Record:
         words=" ".join(words.tokens(draft.content)),
         tags=tags,
         metadata=draft.metadata,
-        labels=labels.of_entry(tags, draft.metadata) | {labels.of_content(draft.content)},
+        labels=labels.of_entry(tags, draft.metadata)
+        | {labels.of_content(draft.content), labels.of_wording(draft.content)},
         negative=labels.is_negative(tags, draft.metadata),
         vectors=None,
     )

@@ -45,7 +45,8 @@ def content_of(record: Record) -> tuple[Any, ...]:
 
 def record_of(entry: Entry) -> Record:
     """The record that would write an entry as it is, without its vectors."""
-    own = labels.of_entry(entry.tags, entry.metadata) | {labels.of_content(entry.content)}
+    own = labels.of_entry(entry.tags, entry.metadata)
+    own |= {labels.of_content(entry.content), labels.of_wording(entry.content)}
     return Record(
         id=entry.id,
         document_id=entry.document_id,
