@@ -12,7 +12,8 @@ from typing import Self
 
 import numpy as np
 
-from singularity_memory import decay, door, identity, labels, lines, maturity, placing, standing, writing
+from singularity_memory import door, identity, labels, lines, maturity, placing, standing, writing
+from singularity_memory.census import Census
 from singularity_memory.embedders import Embedder, Halves, factory
 from singularity_memory.errors import BadRequest, EmbeddingFailed, StoreFailed, UnknownEntry
 from singularity_memory.model import (
@@ -53,6 +54,7 @@ class Engine:
         self._store, self._embedder, self._clock = store, embedder, clock
         self._boot_files = tuple(boot_files)
         self._recall = Recall(store, embedder)
+        self._census = Census(store, clock)
         self._touched: Counter[int] = Counter()
         self._lock = threading.Lock()
         self._renewal = Renewal(lambda: self.refresh(_RENEWED)) if renew and embedder else None
@@ -184,7 +186,7 @@ class Engine:
     def banks(self) -> list[BankStats]:
         """What every bank holds."""
         unembedded = self._store.count_unembedded(self._embedder_name)
-        return [self._stats(bank, unembedded.get(bank.name, 0)) for bank in self._store.banks()]
+        return [self._census.of(bank, unembedded.get(bank.name, 0)) for bank in self._store.banks()]
 
     def health(self) -> Health:
         """Whether the store answers, and with what the memory works. Never raises."""
@@ -285,6 +287,7 @@ class Engine:
     def _change(self, entry_id: str, change: Callable[[Entry], Changed]) -> None:
         if self._store.change(entry_id, change) is None:
             raise UnknownEntry(f"there is no entry {entry_id}")
+        self._census.stir()
 
     def _touch(self, recalled: Iterable[int]) -> None:
         with self._lock:
@@ -298,16 +301,7 @@ class Engine:
             touched, self._touched = self._touched, Counter()
         if touched:
             self._store.touch(touched, self._clock())
-
-    def _stats(self, bank: Bank, unembedded: int) -> BankStats:
-        now, negatives = self._clock(), 0
-        tiers: Counter[str] = Counter()
-        states: Counter[str] = Counter()
-        for negative, one in self._store.histories(bank):
-            negatives += negative
-            tiers[decay.tier(one, now)] += 1
-            states[maturity.maturity(one, negative=negative, now=now)] += 1
-        return BankStats(bank.name, bank.entries, negatives, unembedded, dict(tiers), dict(states))
+            self._census.stir()
 
 
 def _store_at(place: str | Path) -> Store:

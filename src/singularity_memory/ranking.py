@@ -6,6 +6,9 @@ entry that has all that was asked for, the logarithm of how few do. For meaning 
 far the similarity stands out from that of the bank's other entries. Evidence adds up, and so it weighs the
 arms anew for every query: a rare identifier speaks louder than a vague likeness, and a paraphrase that
 stands out louder than a common word.
+
+Words are heard as far as they have something to say about this query at all: little when the best entry has
+hardly any of what was asked for (a query in other words), and little when ten entries have it alike.
 """
 
 from __future__ import annotations
@@ -14,11 +17,17 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-LEXICAL_WEIGHT = 0.4
+LEXICAL_WEIGHT = 0.45
 COMPLETE_WEIGHT = 1.5
-COMPLETE = 0.9
+COMPLETE = 0.84
 """The share of a query's weight from which an entry is taken to have all that was asked for."""
 _USUAL_RARITY = 0.45
+_ENOUGH_SAID = 0.3
+"""The share of a query's weight that the best entry must have for words to be heard in full."""
+_USUAL_LEAD = 0.4
+_LEAST_LEAD = 0.2
+_SHORTFALL = 0.25
+"""The power of an entry's coverage, as a share of the best one's."""
 _KNEE = 2.0
 _STRAIGHT = 30.0
 _PRIOR_ENTRIES = 20
@@ -81,14 +90,28 @@ def fuse(candidates: Sequence[Candidate], asked: Asked) -> list[Fused]:
     semantic = _ranks([one.similarity for one in candidates])
     complete = sum(one.coverage >= COMPLETE for one in candidates)
     for_all = _for_all(asked, complete)
-    perfect = LEXICAL_WEIGHT * asked.whole + for_all + asked.trust * _meaning(1.0, asked.behind)
+    weight = lexical_weight(candidates)
+    most = max((one.coverage for one in candidates), default=0.0) or 1.0
+    perfect = weight * asked.whole + for_all + asked.trust * _meaning(1.0, asked.behind)
     made = []
     for one, by_words, by_meaning in zip(candidates, lexical, semantic, strict=True):
-        words = LEXICAL_WEIGHT * one.lexical + (for_all if one.coverage >= COMPLETE else 0.0)
+        words = weight * one.lexical * (one.coverage / most) ** _SHORTFALL
+        words += for_all if one.coverage >= COMPLETE else 0.0
         evidence = words + asked.trust * _meaning(one.similarity, asked.behind)
         share = words / evidence if evidence else 0.0
         made.append(Fused(one.row, evidence / (perfect or 1.0), by_words, by_meaning, share))
     return sorted(made, key=lambda one: (-one.score, one.row))
+
+
+def lexical_weight(candidates: Sequence[Candidate]) -> float:
+    """What a point of BM25 weighs: by how much of the query the best has, and its lead over the tenth."""
+    scores = sorted((one.lexical for one in candidates), reverse=True)
+    if not scores or scores[0] <= 0:
+        return LEXICAL_WEIGHT
+    said = min(1.0, max(one.coverage for one in candidates) / _ENOUGH_SAID)
+    tenth = scores[9] if len(scores) > 9 else 0.0
+    lead = max(_LEAST_LEAD, 1.0 - tenth / scores[0])
+    return LEXICAL_WEIGHT * said**1.5 * lead / _USUAL_LEAD
 
 
 def _for_all(asked: Asked, complete: int) -> float:

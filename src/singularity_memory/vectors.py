@@ -56,13 +56,14 @@ class Vectors:
 
     def _put_some(self, some: Sequence[Kept], expected: int) -> None:
         width = self._matrix.shape[1]
-        sizes = np.array([len(data) // (2 * width) for _, data in some])
+        rows, blobs = zip(*some, strict=True)
+        sizes = np.fromiter(map(len, blobs), dtype=np.int64, count=len(some)) // (2 * width)
         whole = int(sizes.sum())
         self._reserve(whole, len(some), expected)
         start, end = self._passages, self._passages + whole
-        halves = np.frombuffer(b"".join(data for _, data in some), dtype=np.float16)
+        halves = np.frombuffer(b"".join(blobs), dtype=np.float16)
         self._matrix[start:end] = halves.reshape(-1, width)
-        slots = np.array([self._slot(row) for row, _ in some])
+        slots = self._new_slots(rows) if self._slots.keys().isdisjoint(rows) else self._some_slots(rows)
         self._owners[start:end] = np.repeat(slots, sizes)
         self._wholes[slots] = start + np.cumsum(sizes) - sizes
         self._passages = end
@@ -70,15 +71,19 @@ class Vectors:
         later[np.cumsum(sizes) - sizes] = False
         self._parts = np.concatenate([self._parts, start + np.flatnonzero(later)])
 
-    def _slot(self, row: int) -> int:
-        slot = self._slots.get(row)
-        if slot is not None:
+    def _new_slots(self, rows: Sequence[int]) -> NDArray[np.int64]:
+        """Slots for entries that have none, all at once: a bank is read like this."""
+        slots = np.arange(self._entries, self._entries + len(rows))
+        self._slots.update(zip(rows, slots.tolist(), strict=True))
+        self._rows[slots] = rows
+        self._entries += len(rows)
+        return slots
+
+    def _some_slots(self, rows: Sequence[int]) -> NDArray[np.int64]:
+        for slot in [self._slots[row] for row in rows if row in self._slots]:
             self._kill(slot)
-            return slot
-        slot = self._slots[row] = self._entries
-        self._rows[slot] = row
-        self._entries += 1
-        return slot
+        self._new_slots([row for row in rows if row not in self._slots])
+        return np.array([self._slots[row] for row in rows])
 
     def keep_only(self, rows: Sequence[int]) -> None:
         """Let go of the vectors of all other entries."""

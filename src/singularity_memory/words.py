@@ -17,9 +17,10 @@ _LONGEST = 64
 _COMPOUND_PARTS = 8
 
 _STOP = """
-a an and are as at be been but by can could did do does for from had has have he her his how i if in into is
-it its me my no nor not of on or our she should so some than that the their them then there these they this
-those to us was we were what when where which while who whom whose why will with would you your
+a about am an and are as at be been being but by can could did do does for from had has have he her his how i
+if in into is it its ll me my no nor not of on or our s she should so some t than that the their them then
+there these they this those to us ve was we were what when where which while who whom whose why will with
+would you your
 """
 STOP = frozenset(_STOP.split())
 """Words that say nothing about what is asked for; a query is read without them when it has others."""

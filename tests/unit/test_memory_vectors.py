@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from singularity_memory.ranking import Asked, Background, Candidate, background, fuse
+from singularity_memory.ranking import Asked, Background, Candidate, background, fuse, lexical_weight
 from singularity_memory.store import Kept
 from singularity_memory.vectors import Vectors
 
@@ -105,8 +105,27 @@ def test_scores_are_between_0_and_1_and_more_evidence_is_never_worse(
     asked = Asked(10_000, 60.0, 0.5, BEHIND)
     fused = {one.row: one.score for one in fuse(candidates, asked)}
     assert all(0 <= score <= 1 for score in fused.values())
-    better = [candidates[0]._replace(lexical=60.0, similarity=1.0), *candidates[1:]]
+    better = [candidates[0]._replace(lexical=60.0, coverage=1.0, similarity=1.0), *candidates[1:]]
     assert fuse(better, asked)[0].score >= max(fused.values()) - 1e-9
+
+
+def test_words_are_hardly_heard_when_no_entry_says_much_of_the_query() -> None:
+    said = [Candidate(row, 12.0 if row == 0 else 2.0, 0.6 if row == 0 else 0.1, None) for row in range(12)]
+    hardly = [one._replace(coverage=one.coverage / 6) for one in said]
+    assert lexical_weight(hardly) < lexical_weight(said) / 4
+    likely = Candidate(20, 0.0, 0.0, 0.45)
+    assert order(*said, likely)[0] == 0
+    assert order(*hardly, likely)[0] == 20
+
+
+def test_words_are_hardly_heard_when_many_entries_have_them_alike() -> None:
+    alike = [Candidate(row, 12.0, 0.6, None) for row in range(12)]
+    assert lexical_weight(alike) == pytest.approx(lexical_weight(alike[:9]) / 5)
+    assert lexical_weight([]) == lexical_weight([Candidate(1, 0.0, 0.0, 0.5)]) > 0
+
+
+def test_of_two_like_scores_the_one_with_more_of_the_query_leads() -> None:
+    assert order(Candidate(1, 10.0, 0.3, 0.2), Candidate(2, 10.0, 0.6, 0.2)) == [2, 1]
 
 
 def test_the_background_of_few_entries_leans_on_what_is_usual() -> None:

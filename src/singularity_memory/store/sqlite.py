@@ -183,8 +183,7 @@ class SqliteStore:
             " WHERE bank = ? AND version > ? AND embedder = ?"
         )
         with self._file.reading() as reader:
-            for row, data in reader.execute(query, (bank.number, after, embedder)):
-                yield Kept(row, data)
+            yield from map(Kept._make, reader.execute(query, (bank.number, after, embedder)))
 
     def unembedded(self, embedder: str, limit: int) -> list[Entry]:
         """Some entries that have no vectors by this embedder."""
