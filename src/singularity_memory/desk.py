@@ -62,6 +62,10 @@ class Desk:
             case _:
                 assert_never(request)
 
+    def warm(self) -> None:
+        """Have the vectors of the largest banks read in the background."""
+        self._engine.warm()
+
     def refresh(self) -> int:
         """Embed some entries that wait for it; how many there were."""
         return self._engine.refresh(_PORTION)

@@ -60,6 +60,8 @@ class Engine:
         self._renewal = Renewal(lambda: self.refresh(_RENEWED)) if renew and embedder else None
         if self._renewal and store.count_unembedded(self._embedder_name):
             self._renewal.want()
+        if renew:
+            self.warm()
 
     @classmethod
     def open(
@@ -74,7 +76,8 @@ class Engine:
         """The memory in a file, made when there is none, or on a PostgreSQL server (`postgresql://…`).
 
         `boot_files` are texts that every session reads, not to be retained. With `renew`, entries without
-        vectors by this embedder get them in the background; otherwise when `refresh` is called.
+        vectors by this embedder get them in the background, and those of the largest banks are read
+        there; otherwise when `refresh` and `warm` are called.
         """
         made = factory.embedder(factory.Choice(embedder)) if isinstance(embedder, str) else embedder
         return cls(_store_at(place), made, clock=clock, boot_files=boot_files, renew=renew)
@@ -170,6 +173,10 @@ class Engine:
             made = self._vectors_of([entry.content for entry in waiting])
             self._store.embed(list(zip(waiting, made, strict=True)), self._embedder_name)
         return len(waiting)
+
+    def warm(self) -> None:
+        """Have the vectors of the largest banks read in the background."""
+        self._recall.warm()
 
     # --- reading -----------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ _REFERENCE = re.compile(
     r"|required|optional|empty$|unset$)",
     re.IGNORECASE,
 )
+_TEMPLATE = re.compile(r"%[sdr(]|[{<]|\$\w")
 _EXPRESSION = re.compile(r"[\[({]|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|\w::\w|->")
 _VERSION = re.compile(r"^\w*?\d+(?:\.\d+)+\W*$")
 _SHORTEST = 4
@@ -39,7 +40,7 @@ def holds(text: str) -> bool:
 def _is_literal(found: re.Match[str]) -> bool:
     quoted = found["double"] or found["single"] or found["back"]
     if quoted is not None:
-        return not _REFERENCE.search(quoted) and not quoted.isspace() and " " not in quoted
+        return not (_REFERENCE.search(quoted) or _TEMPLATE.search(quoted) or " " in quoted)
     value = found["bare"].rstrip(".)]}")
     if len(value) < _SHORTEST or _REFERENCE.search(value) or _EXPRESSION.search(value):
         return False

@@ -111,7 +111,7 @@ def lexical_weight(candidates: Sequence[Candidate]) -> float:
     said = min(1.0, max(one.coverage for one in candidates) / _ENOUGH_SAID)
     tenth = scores[9] if len(scores) > 9 else 0.0
     lead = max(_LEAST_LEAD, 1.0 - tenth / scores[0])
-    return LEXICAL_WEIGHT * said**1.5 * lead / _USUAL_LEAD
+    return LEXICAL_WEIGHT * said * math.sqrt(said) * lead / _USUAL_LEAD
 
 
 def _for_all(asked: Asked, complete: int) -> float:

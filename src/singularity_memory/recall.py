@@ -18,6 +18,7 @@ from singularity_memory.model import Explanation, Hit, Query
 from singularity_memory.store import Bank, Entry, Nearness, Store
 
 _QUERIES = 512
+_WARMED = 4
 _HURRY = 0.010
 """With less than this many seconds a recall reads little."""
 _PACE = 2e-7
@@ -64,6 +65,12 @@ class Recall:
         chosen = dict.fromkeys((*rows, *near.nearest) if near else rows)
         best = self._best(query.top_k, bank, list(chosen), weights, near, now)
         return Found(tuple(hit for hit, _ in best), tuple(row for _, row in best), reason)
+
+    def warm(self) -> None:
+        """Have the vectors of the largest banks read in the background, before anybody asks for them."""
+        if self._meaning is not None:
+            for bank in sorted(self._store.banks(), key=lambda bank: -bank.entries)[:_WARMED]:
+                self._meaning.ready(bank, 0.0)
 
     def _by_words(self, bank: Bank, lookup: Lookup, wanted: frozenset[str], pool: int) -> list[int]:
         if not lookup.weighted:
@@ -115,6 +122,8 @@ class Recall:
     ) -> tuple[Nearness | None, str]:
         if self._embedder is None or self._meaning is None:
             return None, "lexical only: there is no embedder"
+        if not self._meaning.ready(bank, deadline.left()):
+            return None, "lexical only: the vectors of this bank are still being read"
         try:
             vector = self._query_vector(self._embedder, text, deadline)
         except EmbeddingFailed as error:

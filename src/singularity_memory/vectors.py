@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from singularity_memory.embedders import Matrix, Vector
+from singularity_memory.errors import StoreFailed
 from singularity_memory.ranking import background
 from singularity_memory.store import Bank, Kept, Nearness, Store
 
 T = TypeVar("T", bound=np.generic)
 _BANKS = 8
 _AT_ONCE = 4096
+_READING = 1e-5
+"""Seconds that reading an entry's vectors takes, with some to spare."""
 _NOTHING = np.float32(-2.0)
 _DEAD = 0
 """The slot that the vectors of removed entries belong to."""
@@ -40,19 +45,21 @@ class Vectors:
         self.version = 0
         self.epoch = 0
 
-    def refresh(self, store: Store, bank: Bank, embedder: str) -> None:
-        """Bring it to the bank's version."""
+    def refresh(self, store: Store, bank: Bank, embedder: str, closing: threading.Event) -> None:
+        """Bring it to the bank's version, unless the cache is being closed."""
         if self.epoch != bank.epoch:
             self.keep_only(store.all_rows(bank))
         if self.version != bank.version:
-            self.put(store.vectors(bank, embedder, self.version), expected=bank.entries)
+            self.put(store.vectors(bank, embedder, self.version), bank.entries, closing)
         self.version, self.epoch = bank.version, bank.epoch
 
-    def put(self, kept: Iterable[Kept], expected: int = 0) -> None:
+    def put(self, kept: Iterable[Kept], expected: int = 0, closing: threading.Event | None = None) -> None:
         """Add the vectors of entries, in place of those that they had."""
         waiting = iter(kept)
         while some := list(itertools.islice(waiting, _AT_ONCE)):
             self._put_some(some, expected)
+            if closing is not None and closing.is_set():
+                raise StoreFailed("the memory is being closed")
 
     def _put_some(self, some: Sequence[Kept], expected: int) -> None:
         width = self._matrix.shape[1]
@@ -145,27 +152,58 @@ class VectorCache:
         self._store, self._embedder, self._dimension = store, embedder, dimension
         self._banks: OrderedDict[int, tuple[threading.Lock, Vectors]] = OrderedDict()
         self._lock = threading.Lock()
+        self._reader = ThreadPoolExecutor(1, "memory-vectors")
+        self._closing = threading.Event()
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._closing.set()
+        self._reader.shutdown(cancel_futures=True)
+
+    def ready(self, bank: Bank, seconds: float | None) -> bool:
+        """Whether a search can begin within that time; if not, the vectors are read in the background."""
+        if seconds is None:
+            return True
+        lock, vectors = self._held(bank)
+        if not lock.acquire(timeout=seconds / 2):
+            return False
+        lock.release()
+        if vectors.version or bank.entries * _READING < seconds / 2:
+            return True
+        if not self._closing.is_set():
+            self._reader.submit(self._read, bank)
+        return False
 
     def nearest(
         self, bank: Bank, query: Vector, limit: int, labels: frozenset[str], also: Sequence[int]
     ) -> Nearness:
         """The nearest entries that have all of the labels, nearest first, and something of others."""
         allowed = self._store.labelled(bank, labels) if labels else None
+        lock, vectors = self._held(bank)
+        with lock:
+            vectors.refresh(self._store, bank, self._embedder, self._closing)
+            if vectors.wasted:
+                vectors = self._anew(bank, lock)
+            return vectors.nearest(query, limit, allowed, also)
+
+    def _held(self, bank: Bank) -> tuple[threading.Lock, Vectors]:
         with self._lock:
             held = self._banks.setdefault(bank.number, (threading.Lock(), Vectors(self._dimension)))
             self._banks.move_to_end(bank.number)
             while len(self._banks) > _BANKS:
                 self._banks.popitem(last=False)
-        lock, vectors = held
-        with lock:
-            vectors.refresh(self._store, bank, self._embedder)
-            if vectors.wasted:
-                vectors = self._anew(bank, lock)
-            return vectors.nearest(query, limit, allowed, also)
+        return held
+
+    def _read(self, bank: Bank) -> None:
+        """A store that fails now will say so to the next search."""
+        lock, vectors = self._held(bank)
+        with lock, contextlib.suppress(StoreFailed):
+            if not vectors.version:
+                vectors.refresh(self._store, bank, self._embedder, self._closing)
 
     def _anew(self, bank: Bank, lock: threading.Lock) -> Vectors:
         made = Vectors(self._dimension)
-        made.refresh(self._store, bank, self._embedder)
+        made.refresh(self._store, bank, self._embedder, self._closing)
         with self._lock:
             self._banks[bank.number] = (lock, made)
         return made

@@ -167,6 +167,7 @@ def test_a_password_that_is_written_out_stays_out_however_short(text: str) -> No
         "bypass: feature2",
         "the column password VARCHAR(255)",
         'password = input("password: ")',
+        "pwd = ':%s@' % word",
         "--password-file /run/secrets/db1",
         "The page says 'Password: ' and waits",
     ],

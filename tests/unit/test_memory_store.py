@@ -123,7 +123,8 @@ def test_forgetting_takes_everything(engine: Engine) -> None:
 
 def test_a_filter_that_asks_for_nothing_forgets_nothing(engine: Engine) -> None:
     keep(engine, PARSER, TESTS)
-    for empty in ({}, {"tags": []}, {"tags": ()}):
+    nothing: tuple[dict[str, list[str]], ...] = ({}, {"tags": []})
+    for empty in nothing:
         with pytest.raises(BadRequest, match="the whole bank"):
             engine.forget(BANK, filter=empty)
     assert engine.health().entries == 2

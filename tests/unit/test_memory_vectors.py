@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from singularity_memory.engine import Engine
+from singularity_memory.model import Draft, Query
 from singularity_memory.ranking import Asked, Background, Candidate, background, fuse, lexical_weight
 from singularity_memory.store import Kept
+from singularity_memory.store.sqlite import SqliteStore
 from singularity_memory.vectors import Vectors
+from tests.support.memories import WordEmbedder
 
 WIDTH = 8
 QUERY = np.eye(WIDTH, dtype=np.float32)[0]
@@ -133,3 +141,39 @@ def test_the_background_of_few_entries_leans_on_what_is_usual() -> None:
     many = background(100_000, 30_000.0, 10_000.0)
     assert many.mean == pytest.approx(0.3, abs=1e-3)
     assert many.deviation == pytest.approx(0.1, abs=1e-3)
+
+
+# --- being read ----------------------------------------------------------------------------------------
+
+
+def test_who_cannot_wait_is_answered_by_words_while_the_vectors_are_read(tmp_path: Path) -> None:
+    bank = "project/one"
+    texts = [f"lesson {number} about topic{number} and parsing" for number in range(500)]
+    with Engine.open(tmp_path / "memory.db", embedder=WordEmbedder(), renew=False) as engine:
+        engine.retain(bank, [Draft(text) for text in texts])
+    with Engine.open(tmp_path / "memory.db", embedder=WordEmbedder(), renew=False) as engine:
+        hasty = Query(bank, "topic7 parsing", deadline_ms=8)
+        first = engine.recall(hasty)
+        assert (first.entries[0].content, first.degraded) == (texts[7], True)
+        until = time.monotonic() + 30
+        while engine.recall(Query(bank, "topic7 parsing", deadline_ms=60)).degraded:
+            assert time.monotonic() < until, "the vectors were never read"
+            time.sleep(0.01)
+
+
+def test_a_cache_reads_in_the_background_and_stops_when_it_is_closed(tmp_path: Path) -> None:
+    with Engine.open(tmp_path / "memory.db", embedder=WordEmbedder(), renew=False) as engine:
+        engine.retain("one", [Draft("the parser fails on tabs")])
+    before = set(threading.enumerate())
+    store = SqliteStore(tmp_path / "memory.db")
+    cache = store.meaning("words", 64)
+    bank = store.bank("one")
+    assert bank is not None
+    assert cache.ready(bank, None)
+    assert not cache.ready(bank, 1e-7)
+    until = time.monotonic() + 30
+    while not cache.ready(bank, 1e-7):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    store.close()
+    assert set(threading.enumerate()) <= before

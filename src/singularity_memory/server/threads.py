@@ -35,6 +35,10 @@ class Threads:
             self.stirred.set()
         return reply
 
+    async def warm(self) -> None:
+        """Have the vectors of the largest banks read in the background."""
+        await asyncio.get_running_loop().run_in_executor(self._readers, self._desk.warm)
+
     async def refresh(self) -> int:
         """Embed some entries that wait for it; how many there were."""
         return await asyncio.get_running_loop().run_in_executor(self._writers, self._desk.refresh)

@@ -1,4 +1,4 @@
-"""What a server does by itself: entries that have no vectors get them, a few at a time."""
+"""What a server does by itself: the vectors of the largest banks are read, and made for what has none."""
 
 from __future__ import annotations
 
@@ -27,8 +27,12 @@ async def kept(threads: Threads) -> AsyncIterator[None]:
 
 async def _keep(threads: Threads) -> None:
     """Look every half minute, and when something came in, whether anything waits; ends when cancelled."""
+    warm = False
     while True:
         try:
+            if not warm:
+                await threads.warm()
+                warm = True
             while await threads.refresh():
                 pass
         except MemoryFault as fault:

@@ -73,6 +73,9 @@ class Nearness(NamedTuple):
 class Meaning(Protocol):
     """Search by meaning in the banks of a store, by one embedder's vectors."""
 
+    def ready(self, bank: Bank, seconds: float | None) -> bool:
+        """Whether a search can begin within that time; if not, what it needs is read in the background."""
+
     def nearest(
         self, bank: Bank, query: Vector, limit: int, labels: frozenset[str], also: Sequence[int]
     ) -> Nearness:

@@ -211,6 +211,10 @@ class ServerMeaning:
     def __init__(self, server: Server, embedder: str) -> None:
         self._server, self._embedder = server, embedder
 
+    def ready(self, bank: Bank, seconds: float | None) -> bool:
+        """Always: the server has its vectors at hand."""
+        return True
+
     def nearest(
         self, bank: Bank, query: Vector, limit: int, labels: frozenset[str], also: Sequence[int]
     ) -> Nearness:

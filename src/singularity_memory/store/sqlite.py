@@ -33,6 +33,7 @@ class SqliteStore:
     def __init__(self, path: Path) -> None:
         self._file = File(path)
         self._frequencies = Frequencies()
+        self._caches: list[VectorCache] = []
 
     @property
     def name(self) -> str:
@@ -41,6 +42,8 @@ class SqliteStore:
 
     def close(self) -> None:
         """Let go of the file."""
+        for cache in self._caches:
+            cache.close()
         self._file.close()
 
     # --- banks -------------------------------------------------------------------------------------
@@ -174,7 +177,8 @@ class SqliteStore:
 
     def meaning(self, embedder: str, dimension: int) -> VectorCache:
         """Search in memory, over what is read from the file once."""
-        return VectorCache(self, embedder, dimension)
+        self._caches.append(VectorCache(self, embedder, dimension))
+        return self._caches[-1]
 
     def vectors(self, bank: Bank, embedder: str, after: int) -> Iterator[Kept]:
         """The vectors that an embedder made, of entries changed after a version."""
