@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+_HINT = re.compile(r"pass|pwd", re.IGNORECASE)
+"""Most texts have neither, and looking for a name takes much longer."""
 # Every repetition is bounded, so that a hostile text costs no more than a plain one of its length.
 _NAME = (
     r"(?:[\w.-]{0,48}?(?:passwords?|passwd|passphrase|passcode|pwd)|(?:[\w.-]{0,48}[_.-])?pass"
@@ -34,6 +36,8 @@ _SHORTEST = 4
 
 def holds(text: str) -> bool:
     """Whether a password is written out in a text."""
+    if not _HINT.search(text):
+        return False
     return any(_is_literal(found) for found in _ASSIGNED.finditer(text))
 
 
