@@ -64,9 +64,10 @@ def redacted(text: str) -> str:
     text = _KEY_BODY.sub("[secret]", text)
     for _, pattern in _KEYS:
         text = pattern.sub("[secret]", text)
-    return _ASSIGNED.sub(
+    text = _ASSIGNED.sub(
         lambda found: found[0].replace(found[1], "[secret]") if _is_random(found[1]) else found[0], text
     )
+    return passwords.redacted(text)
 
 
 def _size(draft: Draft) -> str:

@@ -23,8 +23,8 @@ _ASSIGNED = re.compile(
     re.IGNORECASE,
 )
 _REFERENCE = re.compile(
-    r"^(?:[$<{%&*•]|x{3,}$|\.{3}|…|vault:|env:|op://|your|my[-_ ]|change|example|placeholder|redacted|hidden"
-    r"|secret$|password|pass(?:wd|phrase)?$|none$|null$|nil$|true$|false$|str(?:ing)?\b|bytes\b|text\b"
+    r"^(?:[$<{%&*•\[]|x{3,}$|\.{3}|…|vault:|env:|op://|your|my[-_ ]|change|example|placeholder|redacted"
+    r"|hidden|secret$|password|pass(?:wd|phrase)?$|none$|null$|nil$|true$|false$|str(?:ing)?\b|bytes\b|text\b"
     r"|required|optional|empty$|unset$)",
     re.IGNORECASE,
 )
@@ -39,6 +39,19 @@ def holds(text: str) -> bool:
     if not _HINT.search(text):
         return False
     return any(_is_literal(found) for found in _ASSIGNED.finditer(text))
+
+
+def redacted(text: str) -> str:
+    """The text with `[secret]` for every password in it."""
+    if not _HINT.search(text):
+        return text
+    return _ASSIGNED.sub(lambda found: _without(found) if _is_literal(found) else found[0], text)
+
+
+def _without(found: re.Match[str]) -> str:
+    (group,) = (name for name in ("double", "single", "back", "bare") if found[name] is not None)
+    start, end = (place - found.start() for place in found.span(group))
+    return found[0][:start] + "[secret]" + found[0][end:]
 
 
 def _is_literal(found: re.Match[str]) -> bool:

@@ -142,7 +142,10 @@ def test_other_languages_are_text_too(text: str) -> None:
     ],
 )
 def test_a_password_that_is_written_out_stays_out_however_short(text: str) -> None:
-    assert door.refusal(Draft(f"The staging server: {text}")).startswith("a secret")
+    told = f"The staging server: {text}"
+    assert door.refusal(Draft(told)).startswith("a secret")
+    assert "[secret]" in door.redacted(told)
+    assert door.refusal(Draft(door.redacted(told))) == ""
 
 
 @pytest.mark.parametrize(
