@@ -54,6 +54,15 @@ MOMENTS = (
         program="git update-ref",
         moment=2,
     ),
+    Blow(
+        "the lock of the checkout cannot be read when it is given back",
+        "fail",
+        error="EMFILE",
+        kind="descriptors",
+        place="/project/.git/HEAD.lock",
+        program="python",
+        calls=("openat",),
+    ),
     Blow("the index of the user is not installed", "kill-all", place="-index", calls=("rename",)),
 )
 

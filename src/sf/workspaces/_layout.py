@@ -54,13 +54,16 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 def read_small(path: Path) -> str:
-    """Return a small regular file as stripped text; empty when there is none."""
+    """Return a small regular file as stripped text; empty when there is none. Raises OSError.
+
+    One that cannot be read is not one that says nothing: a lock of sf's own would stay for ever.
+    """
     try:
         if not path.is_file():
             return ""
         with path.open("rb") as file:
             return os.fsdecode(file.read(1 << 16)).strip()
-    except OSError:
+    except FileNotFoundError:
         return ""
 
 
