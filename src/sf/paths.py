@@ -120,7 +120,8 @@ def _read_identity(project: Project) -> tuple[str, str] | None:
     """The project's name under sf's home, and the folder it was given for."""
     try:
         lines = (project.dot / _IDENTITY).read_text(encoding="utf-8").splitlines()
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
+        # Nothing else: one that cannot be read must not be replaced by another.
         return None
     return (folder_name(lines[0]), lines[1]) if len(lines) == 2 and lines[0] else None
 

@@ -170,7 +170,7 @@ def _identity_if_cut(path: Path, mark: str) -> tuple[int, int] | None:
         if not stat.S_ISREG(status.st_mode) or status.st_size > len(mark):
             return None
         said = path.read_bytes()
-    except OSError:
+    except FileNotFoundError:
         return None
     return (status.st_ino, status.st_mtime_ns) if mark.encode().startswith(said) else None
 
