@@ -22,7 +22,8 @@ def marked(run_ids: Iterable[str]) -> list[int]:
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
-        with contextlib.suppress(OSError):
+        # One that has ended, or another user's. Any other error is told: what cannot be seen may run.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
             variables = (entry / "environ").read_bytes().split(b"\0")
             if any(mark in variables for mark in wanted):
                 found.append(int(entry.name))
