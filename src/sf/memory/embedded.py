@@ -117,7 +117,7 @@ class EmbeddedMemory:
                 opened.result().close()
             self._threads.shutdown(wait=True)
 
-        await asyncio.wait({asyncio.ensure_future(asyncio.to_thread(close))}, timeout=_SLOW)
+        await asyncio.to_thread(close)
 
     def _engine(self) -> Future[Any]:
         if self._opened is None or (self._opened.done() and self._opened.exception() is not None):

@@ -39,7 +39,6 @@ class Courier:
         self._memory = memory
         self._wake = asyncio.Event()
         self._ended: list[str] = []
-        self._closing = False
         self._task = asyncio.create_task(self._serve(), name="courier")
 
     def __call__(self, event: Event) -> None:
@@ -51,17 +50,14 @@ class Courier:
 
     async def aclose(self) -> None:
         """Deliver what is due once more, within bounds, and stop."""
-        # Asked, and then bounded: a cancellation can be lost to a time-out that ends in the same moment.
-        self._closing = True
-        self._wake.set()
         self._task.cancel()
-        await asyncio.wait({self._task}, timeout=_PATIENCE)
+        await asyncio.gather(self._task, return_exceptions=True)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE):
                 await self._round()
 
     async def _serve(self) -> None:
-        while not self._closing:
+        while True:
             await self._round()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK):
