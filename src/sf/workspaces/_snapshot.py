@@ -61,7 +61,7 @@ class Snapshot:
 
     async def nested(self) -> list[str]:
         """Return the untracked, not ignored repositories inside the folder."""
-        listed = (await self._list("-o", "--exclude-standard")).names()
+        listed = (await self._run("ls-files", "-z", "-o", "--exclude-standard")).names()
         return [name.rstrip("/") for name in listed if name.endswith("/")]
 
     async def _listing(self) -> _Listing:
@@ -69,9 +69,6 @@ class Snapshot:
         exclusions = ("--exclude-standard", f"--exclude={TEMPORARY}*")
         listed = await self._run("ls-files", "-z", "-t", "--stage", "-d", "-m", "-o", *exclusions)
         return _parsed(listed.names())
-
-    async def _list(self, *flags: str) -> Output:
-        return await self._run("ls-files", "-z", *flags)
 
     async def _add(self, names: list[str]) -> None:
         """Add names in one go; when git refuses, halve until the name at fault is alone, and mend that."""
