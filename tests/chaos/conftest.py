@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from tests.chaos.ground import Ground
+from tests.chaos.plays import SHORT
 from tests.chaos.sweep import FULL, SEED
 from tests.chaos.tracer import Order
 
@@ -22,7 +23,7 @@ _TALLY = "chaos"
 @pytest.fixture(scope="session")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     """The short project of this worker."""
-    with closing(Ground(tmp_path_factory.mktemp("chaos"))) as ground:
+    with closing(Ground(tmp_path_factory.mktemp("chaos"), SHORT)) as ground:
         yield ground
 
 
@@ -62,7 +63,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if rows:
         form = "every boundary" if FULL else f"a sample, seed {SEED}"
         terminalreporter.write_line(f"chaos ({form})")
-        terminalreporter.write_line(f"{'blow':<24}{'boundaries':>12}{'struck':>10}{'losses':>10}")
+        terminalreporter.write_line(f"{'blow':<28}{'boundaries':>12}{'struck':>10}{'losses':>10}")
         for name, row in sorted(rows.items()):
-            line = f"{name:<24}{row['boundaries']:>12}{row['struck']:>10}{row['losses']:>10}"
+            line = f"{name:<28}{row['boundaries']:>12}{row['struck']:>10}{row['losses']:>10}"
             terminalreporter.write_line(line)

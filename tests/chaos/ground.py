@@ -1,4 +1,4 @@
-"""The short project that is killed over and over: one task, written, proven by a real gate, merged."""
+"""A project at one place, which is struck over and over and put back to its beginning each time."""
 
 from __future__ import annotations
 
@@ -10,32 +10,13 @@ from pathlib import Path
 
 import msgspec
 
-from sf.app import planning
+from tests.chaos.plays import Play
 from tests.chaos.stable import Ended, Stable
 from tests.chaos.tracer import Act, Kind, Order, Report
-from tests.support.stage import PASSING, Stage, say, scene, write
-
-WORKFLOW = """
-name = "short"
-phases = ["execute", "verify", "merge", "complete"]
-require_tdd = false
-require_review = false
-max_retries = 3
-max_reassess = 2
-"""
-EXPECTED = {"notes.txt": "hello\nmore\n", "a.txt": "text\n", "sub/b.txt": "deep\n"}
-"""What the branch holds in the end, whatever happened on the way."""
-
-GATE = """#!/bin/sh
-grep -qx text a.txt && grep -qx deep sub/b.txt && grep -qx more notes.txt && exit 0
-echo "work is missing"
-exit 1
-"""
+from tests.support.stage import Stage
 
 GATE_PROGRAMS = ("sh", "bash", "grep")
 """Left alone: a gate that cannot read is a gate that refuses, and is told to the agent."""
-
-UNIT = "task/a1"
 
 
 class Blow(msgspec.Struct, frozen=True):
@@ -56,7 +37,7 @@ class Blow(msgspec.Struct, frozen=True):
 class Ground:
     """A project at one place, which can be put back to its beginning as often as needed."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, play: Play) -> None:
         self._stable = Stable()
         self.folder = folder
         self.place = folder / "place"
@@ -64,11 +45,7 @@ class Ground:
         self.home = self.place / "home" / ".sf"
         stage = Stage(self.root, self.home)
         self.project = stage.project
-        stage.workflow("short", WORKFLOW)
-        stage.gate("check", GATE)
-        writes = [write(name, content) for name, content in EXPECTED.items()]
-        stage.script(scene("execute", *writes, say()), *PASSING, price={"input": 3.0, "output": 15.0})
-        planning.plan(stage.project, "make it", workflow="short", adhoc=True)
+        play.prepare(stage)
         self._template = folder / "template"
         _copy(self.place, self._template)
 

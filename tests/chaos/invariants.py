@@ -7,29 +7,14 @@ import os
 import sqlite3
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
-import msgspec
-
-from tests.chaos.ground import EXPECTED, UNIT, Ground
+from tests.chaos.ground import Ground
+from tests.chaos.plays import MERGED, UNIT, Outcome
 
 _MISCOUNTED = """SELECT COUNT(*) FROM spend_accounts a WHERE scope = 'unit' AND spent_micro_usd <>
   (SELECT COALESCE(SUM(cost_micro_usd), 0) FROM spend WHERE unit_id = a.key)"""
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """What everything comes to in the end."""
-
-    mainline: tuple[str, ...]
-    """The subjects of the branch's own commits, newest first."""
-    files: dict[str, str]
-    reverted: bool = False
-
-
-MERGED = Outcome((f"Merge {UNIT}: make it", "first"), EXPECTED)
-REVERTED = Outcome(
-    (f'Revert "{MERGED.mainline[0]}"', *MERGED.mainline), {"notes.txt": "hello\n"}, reverted=True
-)
 
 
 def broken(ground: Ground, outcome: Outcome = MERGED, *, torn: int = 0, doctor: bool = True) -> list[str]:
@@ -41,6 +26,7 @@ def broken(ground: Ground, outcome: Outcome = MERGED, *, torn: int = 0, doctor: 
         *_branch(ground, outcome),
         *_checkout(ground, outcome),
         *_rows(ground, outcome),
+        *_merges(ground),
         *_objects(ground),
         *_leftovers(ground, outcome),
         *_processes(ground.place),
@@ -62,7 +48,7 @@ def _branch(ground: Ground, outcome: Outcome) -> Iterator[str]:
     if subjects != list(outcome.mainline):
         yield f"the branch's commits are {subjects}"
     everything = git(ground.root, "log", "--format=%s", "main").splitlines()
-    if sorted(everything) != sorted([*outcome.mainline, "make it"]):
+    if sorted(everything) != sorted([*outcome.mainline, *outcome.commits]):
         yield f"all commits of the branch are {everything}"
     files = git(ground.root, "ls-tree", "-r", "--name-only", "main").splitlines()
     if sorted(files) != sorted(outcome.files):
@@ -85,11 +71,18 @@ def _checkout(ground: Ground, outcome: Outcome) -> Iterator[str]:
 
 
 def _rows(ground: Ground, outcome: Outcome) -> Iterator[str]:
-    connection = sqlite3.connect(ground.project.database)
-    try:
+    with closing(sqlite3.connect(ground.project.database)) as connection:
         yield from _examined(connection, outcome)
-    finally:
-        connection.close()
+
+
+def _merges(ground: Ground) -> Iterator[str]:
+    """What is on record as merged is in the branch, and is the unit's own."""
+    with closing(sqlite3.connect(ground.project.database)) as connection:
+        rows = connection.execute("SELECT unit_id, commit_id FROM evidence WHERE kind = 'merge'").fetchall()
+    known = git(ground.root, "log", "--format=%H %(trailers:key=Sf-Unit,valueonly,separator=%x20)", "main")
+    for unit, commit in rows:
+        if f"{commit} {unit}" not in known.splitlines():
+            yield f"{commit} is on record as what {unit} merged"
 
 
 def _examined(connection: sqlite3.Connection, outcome: Outcome) -> Iterator[str]:
@@ -99,12 +92,13 @@ def _examined(connection: sqlite3.Connection, outcome: Outcome) -> Iterator[str]
     if one("PRAGMA integrity_check") != "ok":
         yield "the database is damaged"
     columns = "id, phase, verdict, wound_up_at IS NOT NULL, reverted_at IS NOT NULL"
-    units = connection.execute(f"SELECT {columns} FROM units").fetchall()
-    if units != [(UNIT, "complete", "success", 1, int(outcome.reverted))]:
+    units = connection.execute(f"SELECT {columns} FROM units ORDER BY id").fetchall()
+    if units != [(unit, "complete", "success", 1, int(outcome.reverted)) for unit in outcome.units]:
         yield f"the units are {units}"
     for query, most in (
-        ("SELECT COUNT(*) FROM phase_transitions WHERE to_phase = 'complete'", 1),
-        ("SELECT COUNT(*) FROM evidence WHERE kind = 'merge'", 1),
+        ("SELECT COUNT(*) FROM phase_transitions WHERE to_phase = 'complete'", len(outcome.units)),
+        ("SELECT COUNT(*) FROM evidence WHERE kind = 'merge'", outcome.merging),
+        ("SELECT COUNT(DISTINCT unit_id) FROM evidence WHERE kind = 'merge'", outcome.merging),
         ("SELECT COUNT(*) FROM runs WHERE ended_at IS NULL", 0),
         ("SELECT COUNT(*) FROM units WHERE claim_holder IS NOT NULL", 0),
         ("SELECT COUNT(*) FROM intents WHERE applied_at IS NULL", 0),
@@ -115,9 +109,11 @@ def _examined(connection: sqlite3.Connection, outcome: Outcome) -> Iterator[str]
     ):
         if one(query) != most:
             yield f"{query} is {one(query)}, not {most}"
-    attempts = [row[0] for row in connection.execute("SELECT attempt FROM runs ORDER BY id")]
-    if attempts != list(range(1, len(attempts) + 1)):
-        yield f"the runs' numbers are {attempts}"
+    for unit in outcome.units:
+        runs = connection.execute("SELECT attempt FROM runs WHERE unit_id_snap = ? ORDER BY id", (unit,))
+        attempts = [row[0] for row in runs]
+        if attempts != list(range(1, len(attempts) + 1)):
+            yield f"the numbers of {unit}'s runs are {attempts}"
 
 
 def _objects(ground: Ground) -> Iterator[str]:

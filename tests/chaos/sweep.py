@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 
 from tests.chaos.ground import Blow, Ground
-from tests.chaos.invariants import MERGED, Outcome, broken
+from tests.chaos.invariants import broken
+from tests.chaos.plays import MERGED, Outcome
 from tests.chaos.stable import Ended
 from tests.chaos.tracer import Report
 
@@ -43,14 +44,16 @@ class Swept(msgspec.Struct, frozen=True):
     losses: list[str]
 
 
-def sweep(ground: Ground, blow: Blow, shard: int, points: int, trial: Trial = AUTO) -> Swept:
-    """Strike at every boundary of this shard, or in the short form at about `points` of all."""
+def sweep(
+    ground: Ground, blow: Blow, shard: int, points: int, trial: Trial = AUTO, *, stride: int = SHARDS
+) -> Swept:
+    """Strike at every `stride`-th boundary from this shard's on; in the short form at about `points`."""
     ground.reset(trial.begin)
     _, clean = ground.traced(msgspec.structs.replace(blow, act="none"), command=trial.command)
     total = len(clean.boundaries)
     struck = 0
     losses: list[str] = []
-    for number in _numbers(total, shard, points):
+    for number in _numbers(total, shard, points, stride):
         report, problems = strike(ground, blow, number, trial)
         if not report.acted:
             break
@@ -63,13 +66,13 @@ def sweep(ground: Ground, blow: Blow, shard: int, points: int, trial: Trial = AU
     return Swept(total, struck, losses)
 
 
-def _numbers(total: int, shard: int, points: int) -> Iterator[int]:
+def _numbers(total: int, shard: int, points: int, stride: int) -> Iterator[int]:
     """Without end in the full form: a sweep is over when a run ends before its blow."""
     if FULL:
-        yield from iter(range(1 + shard, 1_000_000, SHARDS))
+        yield from iter(range(1 + shard, 1_000_000, stride))
     else:
-        chance, stride = random.Random(SEED), max(1, total // points)
-        yield from (first + chance.randrange(stride) for first in range(1, total - stride + 2, stride))
+        chance, apart = random.Random(SEED), max(1, total // points)
+        yield from (first + chance.randrange(apart) for first in range(1, total - apart + 2, apart))
 
 
 def strike(ground: Ground, blow: Blow, number: int, trial: Trial = AUTO) -> tuple[Report, list[str]]:

@@ -10,19 +10,12 @@ from contextlib import closing
 
 import pytest
 
+from tests.chaos.blows import FAULTS
 from tests.chaos.ground import Blow, Ground
 from tests.chaos.invariants import broken
 from tests.chaos.stable import Ended
 from tests.chaos.sweep import FULL, SHARDS, sweep
 
-FAULTS = (
-    Blow("ENOSPC once", "fail", error="ENOSPC"),
-    Blow("ENOSPC from then on", "fail", error="ENOSPC", lasting=True),
-    Blow("EIO once", "fail", error="EIO"),
-    Blow("EROFS from then on", "fail", error="EROFS", lasting=True),
-    Blow("EMFILE once", "fail", error="EMFILE", kind="descriptors"),
-    Blow("SQLITE_BUSY once", "fail", error="EAGAIN", kind="locks"),
-)
 POINTS = {
     "ENOSPC once": 2,
     "ENOSPC from then on": 2,

@@ -12,6 +12,7 @@ import pytest
 
 from tests.chaos.ground import Ground
 from tests.chaos.invariants import broken
+from tests.chaos.plays import SHORT
 from tests.chaos.sweep import FULL
 
 _KIB = 1024
@@ -30,7 +31,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     if done.returncode != 0:
         pytest.skip(f"mounting is refused: {done.stderr.strip()}")
     try:
-        with closing(Ground(folder)) as ground:
+        with closing(Ground(folder, SHORT)) as ground:
             yield ground
     finally:
         subprocess.run(["umount", "-l", str(folder)], check=True)

@@ -6,15 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.chaos.blows import KILLS
 from tests.chaos.ground import Blow, Ground
 from tests.chaos.sweep import SHARDS, sweep
 
-KILLS = (
-    Blow("kill everything", "kill-all"),
-    Blow("kill sf alone", "kill-main"),
-    Blow("kill one git", "kill-one", program="git"),
-    Blow("tear a write", "tear", calls=("write", "pwrite64")),
-)
 POINTS = {"kill everything": 6, "kill sf alone": 3, "kill one git": 2, "tear a write": 2}
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.chaos.ground import UNIT, Blow, Ground
+from tests.chaos.ground import Blow, Ground
 from tests.chaos.invariants import git
+from tests.chaos.plays import UNIT
 from tests.chaos.sweep import strike
 
 MOMENTS = (

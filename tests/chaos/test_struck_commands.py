@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.chaos.ground import UNIT, Blow, Ground
-from tests.chaos.invariants import MERGED, REVERTED, broken
+from tests.chaos.ground import Blow, Ground
+from tests.chaos.invariants import broken
+from tests.chaos.plays import MERGED, REVERTED, UNIT
 from tests.chaos.sweep import SHARDS, Trial, sweep
 
 BLOWS = (

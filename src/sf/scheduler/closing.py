@@ -30,8 +30,10 @@ async def close(desk: Desk, unit: Unit) -> None:
 
 async def touched(desk: Desk, unit: Unit) -> tuple[str, ...]:
     """The paths that a task which succeeded has changed, for what is remembered of it."""
+    if not desk.rules.bank or unit.type != "task" or not unit.succeeded or not unit.base_commit:
+        return ()
     tree = runs.last_tree(desk.database.read, unit.id)
-    if not desk.rules.bank or unit.type != "task" or not unit.succeeded or not (unit.base_commit and tree):
+    if not tree:
         return ()
     owned = desk.workshop.owned
     try:

@@ -58,9 +58,11 @@ async def _commit_task(agent: Agent) -> o.AnyOutcome:
         outcome = await gates.prove(agent, scripts, tree, worktree, clean=False)
         if isinstance(outcome, o.GateFailed):
             return outcome
-    commit = await _commit(agent, tree, unit.title)
-    await _keep(agent, tree, commit, f"committed on {worktree.branch}")
-    return o.Done("committed" if commit else "nothing to commit")
+    # Nothing to commit: an earlier run did, and died before it was settled. The lane was the unit's since.
+    commit = await _commit(agent, tree, unit.title) or await worktree.head()
+    if not _is_recorded(agent, commit):
+        await _keep(agent, tree, commit, f"committed on {worktree.branch}")
+    return o.Done("committed")
 
 
 def _message(unit: Unit, subject: str) -> str:
@@ -75,13 +77,13 @@ def _proven(agent: Agent, tree: str, scripts: tuple[str, ...], *, clean: bool) -
     return records.is_proven(agent.desk.database.read, agent.unit.id, tree, wanted, clean=clean)
 
 
-def _has_landed(agent: Agent) -> bool:
-    """Whether an earlier run landed the work and died before it was settled."""
+def _is_recorded(agent: Agent, commit: str) -> bool:
+    """Whether an earlier run made this commit, recorded it, and died before it was settled."""
     found = records.evidence(agent.desk.database.read, agent.unit.id)
-    return any(row["kind"] == "merge" for row in found)
+    return any(row["kind"] == "merge" and row["commit_id"] == commit for row in found)
 
 
-async def _keep(agent: Agent, tree: str, commit: str | None, summary: str) -> None:
+async def _keep(agent: Agent, tree: str, commit: str, summary: str) -> None:
     now = agent.desk.clock.now()
 
     def write(tx: Tx) -> None:
@@ -107,9 +109,7 @@ async def _land(agent: Agent) -> o.AnyOutcome:
     for _ in range(_RACES):
         head = await desk.workshop.integration_head(unit)
         if await desk.workshop.owned.is_ancestor(tip, head):
-            if not _has_landed(agent):
-                tree = await desk.workshop.owned.tree_of(head)
-                await _keep(agent, tree, head, "already in the integration branch")
+            await _keep_landed(agent, head)
             return o.Done("already merged")
         parents, merged = await _merged(agent, head, tip)
         if merged.tree is None:
@@ -125,6 +125,16 @@ async def _land(agent: Agent) -> o.AnyOutcome:
             await _record_landing(agent, outcome, merged.tree, commit)
             return outcome
     raise WorkspaceFailed(f"the integration branch moved {_RACES} times while {unit.id} was being merged")
+
+
+async def _keep_landed(agent: Agent, head: str) -> None:
+    """Record what an earlier run landed; where no commit bears the unit's name, the branch as it is."""
+    owned, unit = agent.desk.workshop.owned, agent.unit
+    subject = landing_subject(unit.id, unit.title)
+    since = await owned.log(unit.base_commit, head)
+    commit = next((landed.id for landed in since if landed.subject == subject), head)
+    if not _is_recorded(agent, commit):
+        await _keep(agent, await owned.tree_of(commit), commit, "already in the integration branch")
 
 
 async def _merged(agent: Agent, head: str, tip: str) -> tuple[list[str], MergeResult]:

@@ -1,0 +1,102 @@
+"""The projects that are struck over and over, and what each comes to, whatever happened on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from sf.app import planning
+from tests.support.stage import PASSING, Stage, plan_scene, say, scene, task, write
+
+UNIT = "task/a1"
+"""The one unit of the short play."""
+
+_PRICE = {"input": 3.0, "output": 15.0}
+_WORKFLOW = """
+name = "short"
+phases = ["execute", "verify", "merge", "complete"]
+require_tdd = false
+require_review = false
+max_retries = 3
+max_reassess = 2
+"""
+_FILES = {"notes.txt": "hello\nmore\n", "a.txt": "text\n", "sub/b.txt": "deep\n"}
+_GATE = """#!/bin/sh
+grep -qx text a.txt && grep -qx deep sub/b.txt && grep -qx more notes.txt && exit 0
+echo "work is missing"
+exit 1
+"""
+_TASKS = ("T1", "T2")
+_WRITTEN = [f"{folder}{name}.txt" for name in _TASKS for folder in ("", "tests/")]
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What everything comes to in the end."""
+
+    mainline: tuple[str, ...]
+    """The subjects of the branch's own commits, newest first."""
+    commits: tuple[str, ...]
+    """The subjects of those that were merged."""
+    files: dict[str, str]
+    units: tuple[str, ...]
+    """All of them, each done once; those that merge have a commit."""
+    reverted: bool = False
+
+    @property
+    def merging(self) -> int:
+        """How many units merge something."""
+        return sum(not unit.startswith("milestone/") for unit in self.units)
+
+
+class Play(msgspec.Struct, frozen=True):
+    """A project with its agent's script, and what `sf auto` makes of it."""
+
+    prepare: Callable[[Stage], None]
+    outcome: Outcome
+
+
+def _prepare_short(stage: Stage) -> None:
+    stage.workflow("short", _WORKFLOW)
+    stage.gate("check", _GATE)
+    writes = [write(name, content) for name, content in _FILES.items()]
+    stage.script(scene("execute", *writes, say()), *PASSING, price=_PRICE)
+    planning.plan(stage.project, "make it", workflow="short", adhoc=True)
+
+
+def _prepare_planned(stage: Stage) -> None:
+    slice_ = {"title": "A slice", "tasks": [task("T1"), task("T2", blocked_by=["T1"])]}
+    stage.script(
+        plan_scene(slice_),
+        *(scene("execute", write(f"{name}.txt"), say(), unit=name) for name in _TASKS),
+        *(scene("tdd", write(f"tests/{name}.txt"), say(), unit=name) for name in _TASKS),
+        *PASSING,
+        price=_PRICE,
+    )
+    stage.plan()
+
+
+MERGED = Outcome((f"Merge {UNIT}: make it", "first"), ("make it",), _FILES, (UNIT,))
+REVERTED = Outcome(
+    (f'Revert "{MERGED.mainline[0]}"', *MERGED.mainline),
+    MERGED.commits,
+    {"notes.txt": "hello\n"},
+    MERGED.units,
+    reverted=True,
+)
+SHORT = Play(_prepare_short, MERGED)
+"""One task: written, proven by a real gate, merged."""
+
+PLANNED = Play(
+    _prepare_planned,
+    Outcome(
+        ("Merge slice/m1/s1: A slice", "first"),
+        _TASKS,
+        {
+            "notes.txt": "hello\n",
+            **{f"{sub}{name}.txt": "text\n" for name in _TASKS for sub in ("", "tests/")},
+        },
+        ("milestone/m1", "slice/m1/s1", "task/m1/s1/t1", "task/m1/s1/t2"),
+    ),
+)
+"""A milestone that the agent plans: two tasks one after the other in a slice's worktree, reviewed, merged."""
