@@ -43,9 +43,9 @@ class Ground:
         self.place = folder / "place"
         self.root = self.place / "project"
         self.home = self.place / "home" / ".sf"
-        stage = Stage(self.root, self.home)
-        self.project = stage.project
-        play.prepare(stage)
+        self.stage = Stage(self.root, self.home)
+        self.project = self.stage.project
+        play.prepare(self.stage)
         self._template = folder / "template"
         _copy(self.place, self._template)
 

@@ -27,6 +27,7 @@ def broken(ground: Ground, outcome: Outcome = MERGED, *, torn: int = 0, doctor: 
         *_checkout(ground, outcome),
         *_rows(ground, outcome),
         *_merges(ground),
+        *_hooks(ground, outcome),
         *_objects(ground),
         *_leftovers(ground, outcome),
         *_processes(ground.place),
@@ -83,6 +84,13 @@ def _merges(ground: Ground) -> Iterator[str]:
     for unit, commit in rows:
         if f"{commit} {unit}" not in known.splitlines():
             yield f"{commit} is on record as what {unit} merged"
+
+
+def _hooks(ground: Ground, outcome: Outcome) -> Iterator[str]:
+    """The PostUnit hook ran for every unit: a crash repeats it rather than skipping it."""
+    told = ground.place / "told.txt"
+    if outcome.told and (not told.is_file() or set(told.read_text().split()) != set(outcome.units)):
+        yield f"the hook was told of {told.read_text().split() if told.is_file() else 'nothing'}"
 
 
 def _examined(connection: sqlite3.Connection, outcome: Outcome) -> Iterator[str]:

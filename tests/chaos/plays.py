@@ -7,12 +7,15 @@ from collections.abc import Callable
 import msgspec
 
 from sf.app import planning
-from tests.support.stage import PASSING, Stage, plan_scene, say, scene, task, write
+from tests.support.stage import CONFIG, PASSING, Stage, plan_scene, say, scene, task, write
 
 UNIT = "task/a1"
 """The one unit of the short play."""
 
 _PRICE = {"input": 3.0, "output": 15.0}
+_TOLD = """#!/bin/sh
+echo "$SF_UNIT_ID" >> "$SF_PROJECT_ROOT/../told.txt"
+"""
 _WORKFLOW = """
 name = "short"
 phases = ["execute", "verify", "merge", "complete"]
@@ -42,6 +45,8 @@ class Outcome(msgspec.Struct, frozen=True):
     units: tuple[str, ...]
     """All of them, each done once; those that merge have a commit."""
     reverted: bool = False
+    told: bool = False
+    """A hook writes down every unit that ends."""
 
     @property
     def merging(self) -> int:
@@ -59,12 +64,25 @@ class Play(msgspec.Struct, frozen=True):
 def _prepare_short(stage: Stage) -> None:
     stage.workflow("short", _WORKFLOW)
     stage.gate("check", _GATE)
-    writes = [write(name, content) for name, content in _FILES.items()]
-    stage.script(scene("execute", *writes, say()), *PASSING, price=_PRICE)
+    _script_short(stage, _FILES)
     planning.plan(stage.project, "make it", workflow="short", adhoc=True)
 
 
+def contest(stage: Stage) -> None:
+    """The user commits to a line that the short play changes too; its agent keeps both."""
+    stage.file("notes.txt", "hello\nuser\n")
+    stage.git("commit", "-q", "-a", "-m", "meanwhile")
+    _script_short(stage, CONTESTED.files)
+
+
+def _script_short(stage: Stage, files: dict[str, str]) -> None:
+    writes = [write(name, content) for name, content in files.items()]
+    stage.script(scene("execute", *writes, say()), *PASSING, price=_PRICE)
+
+
 def _prepare_planned(stage: Stage) -> None:
+    stage.hook("told", _TOLD)
+    stage.configure(CONFIG + '[harness.hooks]\npost_unit = ["./.sf/hooks/told.sh"]\n')
     slice_ = {"title": "A slice", "tasks": [task("T1"), task("T2", blocked_by=["T1"])]}
     stage.script(
         plan_scene(slice_),
@@ -84,6 +102,14 @@ REVERTED = Outcome(
     MERGED.units,
     reverted=True,
 )
+CONTESTED = Outcome(
+    (MERGED.mainline[0], "meanwhile", "first"),
+    ("make it", "make it"),
+    {**_FILES, "notes.txt": "hello\nuser\nmore\n"},
+    MERGED.units,
+)
+"""The short play when the user committed to the same line before it landed: both sides' intent survives."""
+
 SHORT = Play(_prepare_short, MERGED)
 """One task: written, proven by a real gate, merged."""
 
@@ -97,6 +123,7 @@ PLANNED = Play(
             **{f"{sub}{name}.txt": "text\n" for name in _TASKS for sub in ("", "tests/")},
         },
         ("milestone/m1", "slice/m1/s1", "task/m1/s1/t1", "task/m1/s1/t2"),
+        told=True,
     ),
 )
 """A milestone that the agent plans: two tasks one after the other in a slice's worktree, reviewed, merged."""

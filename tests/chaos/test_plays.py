@@ -1,0 +1,58 @@
+"""Longer plays than the one that is struck everywhere, each at a sample of its boundaries."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import pytest
+
+from tests.chaos.blows import FAULTS, KILLS
+from tests.chaos.ground import Blow, Ground
+from tests.chaos.plays import CONTESTED, PLANNED, contest
+from tests.chaos.sweep import FULL, SEED, Trial, sweep
+
+_BLOWS = (*KILLS, *FAULTS)
+_LANDING = Blow("nothing has landed yet", "kill-all", place="tmp_pack_", calls=("unlink",))
+_STRIDE = 24
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    """A milestone with a slice and two tasks."""
+    with closing(Ground(tmp_path_factory.mktemp("planned"), PLANNED)) as ground:
+        yield ground
+
+
+@pytest.mark.parametrize("blow", _BLOWS if FULL else _BLOWS[:2], ids=lambda blow: blow.name.replace(" ", "-"))
+def test_a_planned_milestone_survives_blows(
+    tracer: None, planned: Ground, blow: Blow, record_property: Callable[[str, object], None]
+) -> None:
+    _strike(planned, blow, "planned", Trial(("auto",), PLANNED.outcome), 2, record_property)
+
+
+@pytest.mark.parametrize("blow", _BLOWS if FULL else _BLOWS[:1], ids=lambda blow: blow.name.replace(" ", "-"))
+def test_a_merge_that_conflicts_survives_blows(
+    tracer: None, ground: Ground, blow: Blow, record_property: Callable[[str, object], None]
+) -> None:
+    _, report = ground.traced(_LANDING, at=1)
+    assert report.acted
+    contest(ground.stage)
+    trial = Trial(("auto",), CONTESTED, ground.keep("contested"))
+    _strike(ground, blow, "contested", trial, 3, record_property)
+
+
+def _strike(
+    ground: Ground,
+    blow: Blow,
+    play: str,
+    trial: Trial,
+    points: int,
+    record_property: Callable[[str, object], None],
+) -> None:
+    first = random.Random(f"{SEED} {play} {blow.name}").randrange(_STRIDE)
+    swept = sweep(ground, blow, first, points, trial, stride=_STRIDE)
+    record_property("chaos", (f"{play}: {blow.name}", swept.boundaries, swept.struck, len(swept.losses)))
+    assert swept.struck > 0
+    assert not swept.losses, "\n".join(swept.losses)
