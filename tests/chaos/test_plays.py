@@ -11,7 +11,7 @@ import pytest
 from tests.chaos.blows import FAULTS, KILLS
 from tests.chaos.ground import Blow, Ground
 from tests.chaos.plays import CONTESTED, PLANNED, contest
-from tests.chaos.sweep import FULL, SEED, Trial, sweep
+from tests.chaos.sweep import FULL, SEED, Trial, strike, sweep
 
 _BLOWS = (*KILLS, *FAULTS)
 _LANDING = Blow("nothing has landed yet", "kill-all", place="tmp_pack_", calls=("unlink",))
@@ -36,11 +36,21 @@ def test_a_planned_milestone_survives_blows(
 def test_a_merge_that_conflicts_survives_blows(
     tracer: None, ground: Ground, blow: Blow, record_property: Callable[[str, object], None]
 ) -> None:
+    _strike(ground, blow, "contested", _contested(ground), 3, record_property)
+
+
+def test_a_conflict_that_a_run_did_not_live_to_tell_is_told_by_the_next(tracer: None, ground: Ground) -> None:
+    told = Blow("laid out, not told", "kill-all", place="/attempts.md", calls=("openat",))
+    report, problems = strike(ground, told, 1, _contested(ground))
+    assert report.acted
+    assert not problems, "\n".join(problems)
+
+
+def _contested(ground: Ground) -> Trial:
     _, report = ground.traced(_LANDING, at=1)
     assert report.acted
     contest(ground.stage)
-    trial = Trial(("auto",), CONTESTED, ground.keep("contested"))
-    _strike(ground, blow, "contested", trial, 3, record_property)
+    return Trial(("auto",), CONTESTED, ground.keep("contested"))
 
 
 def _strike(

@@ -22,9 +22,9 @@ from sf.harness.attempt import hook_variables
 from sf.harness.desk import Desk, Obstacle
 from sf.policy.sandbox import clean_env
 from sf.review import gates
+from sf.scheduler import joining
 from sf.store import leases, records, sessions, units
 from sf.store.tx import Tx
-from sf.workspaces.owned import MergeResult
 from sf.workspaces.refusals import BranchMoved, CheckoutBusy
 from sf.workspaces.worktree import Worktree, checkout_folder, remove_folder
 
@@ -100,7 +100,8 @@ async def _land(agent: Agent) -> o.AnyOutcome:
     desk, unit = agent.desk, agent.unit
     unresolved = await judging.conflict_left(agent)
     if unresolved:
-        return o.Held(HoldKind.MERGE_CONFLICT, f"{unresolved} Worktree: {agent.place.folder}")
+        told = await joining.untold(agent)
+        return told or o.Held(HoldKind.MERGE_CONFLICT, f"{unresolved} Worktree: {agent.place.folder}")
     tree = await _as_reviewed(agent)
     await judging.require_lawful(agent, await agent.place.worktree.head(), tree, by_areas=False)
     tip = await _commit_pending(agent, tree)
@@ -111,9 +112,9 @@ async def _land(agent: Agent) -> o.AnyOutcome:
         if await desk.workshop.owned.is_ancestor(tip, head):
             await _keep_landed(agent, head)
             return o.Done("already merged")
-        parents, merged = await _merged(agent, head, tip)
+        parents, merged = await joining.join(agent, head, tip)
         if merged.tree is None:
-            return await _conflict(agent, head, merged)
+            return await joining.lay_out(agent, head, merged)
         await judging.require_lawful(agent, head, merged.tree, by_areas=False)
         refused = await _prove_merged(agent, merged.tree, parents)
         if refused is not None:
@@ -135,21 +136,6 @@ async def _keep_landed(agent: Agent, head: str) -> None:
     commit = next((landed.id for landed in since if landed.subject == subject), head)
     if not _is_recorded(agent, commit):
         await _keep(agent, await owned.tree_of(commit), commit, "already in the integration branch")
-
-
-async def _merged(agent: Agent, head: str, tip: str) -> tuple[list[str], MergeResult]:
-    """The merge, and the parents that its commit gets.
-
-    When the integration branch was rewritten and no longer has the commit that the work began on, only the
-    work itself is replayed: a true merge would bring back what was dropped.
-    """
-    owned, base = agent.desk.workshop.owned, agent.unit.base_commit
-    if base is None or await owned.is_ancestor(base, head):
-        return [head, tip], await owned.merge_trees(head, tip)
-    if await owned.is_ancestor(head, tip):
-        # A conflict with the rewritten branch was resolved: the tip holds both sides.
-        return [head], MergeResult(await owned.tree_of(tip))
-    return [head], await owned.merge_from(base, head, tip)
 
 
 async def _move_branch(agent: Agent, head: str, commit: str) -> o.AnyOutcome | None:
@@ -235,7 +221,7 @@ async def _commit(agent: Agent, tree: str, subject: str) -> str | None:
     leases.require_lease(desk.database.read, agent.lease)
     commit = await agent.place.worktree.commit(_message(unit, subject), tree=tree, also=also)
     if merging:
-        await _set_merging(agent, None)
+        await joining.set_merging(agent, None)
     return commit
 
 
@@ -258,7 +244,7 @@ async def _prove_merged(agent: Agent, tree: str, parents: list[str]) -> o.AnyOut
     finally:
         await remove_folder(desk.workshop.owned, folder)
     if isinstance(outcome, o.GateFailed):
-        await _bring_in(agent, Merging(parents[0]), tree)
+        await joining.bring_in(agent, Merging(parents[0]), tree)
         return outcome
     proven = records.has_passed(desk.database.read, unit.id, tree)
     return None if proven or not needs_evidence else _unproven(scripts)
@@ -288,38 +274,3 @@ async def _set_up(agent: Agent, folder: Path) -> None:
             )
             desk.log.warning(told, unit_id=unit.id, unit_type=unit.type, output=done.output[-500:])
             desk.announce(events.WARNING, unit.id, detail=told)
-
-
-async def _conflict(agent: Agent, head: str, merged: MergeResult) -> o.Conflict:
-    desk, unit = agent.desk, agent.unit
-    beside = tuple(item.other for item in merged.beside)
-    await _bring_in(agent, Merging(head, merged.label, beside), str(merged.laid_out))
-    desk.announce(events.MERGE_CONFLICT, unit.id, detail=merged.detail[:500])
-    branch = desk.workshop.integration_branch(unit)
-    told = (
-        f"merging into {branch} conflicts. The worktree now holds the merge with conflict markers; "
-        f"resolve every one so that both sides' intent survives.\n{merged.detail}"
-    )
-    for item in merged.beside:
-        told += (
-            f"\n{item.path} has no markers: the worktree has one side of it, the other lies at {item.other}. "
-            f"Leave what is right at {item.path}, then delete {item.other}."
-        )
-    return o.Conflict(told)
-
-
-async def _bring_in(agent: Agent, merging: Merging, tree: str) -> None:
-    """Lay a merge with the integration branch out in the worktree, and remember that it is there."""
-    leases.require_lease(agent.desk.database.read, agent.lease)
-    await agent.place.worktree.checkout_tree(tree)
-    await _set_merging(agent, merging)
-
-
-async def _set_merging(agent: Agent, merging: Merging | None) -> None:
-    owner, now = agent.desk.workshop.owner(agent.unit), agent.desk.clock.now()
-
-    def write(tx: Tx) -> None:
-        leases.require_lease(tx, agent.lease)
-        units.set_merging(tx, owner.id, merging, now)
-
-    await agent.desk.database.write(write)
