@@ -147,8 +147,9 @@ def _objects(ground: Ground) -> Iterator[str]:
     for line in git(owned, "fsck", "--unreachable", "--no-reflogs").splitlines():
         if line.startswith("unreachable commit "):
             commit = line.split()[-1]
-            tree = git(owned, "show", "-s", "--format=%T", commit)
-            if tree not in trees:
+            tree, _, subject = git(owned, "show", "-s", "--format=%T %s", commit).partition(" ")
+            # A merge that was only tried is made of two commits that are kept.
+            if tree not in trees and not subject.startswith("sf: proposed merge of "):
                 yield f"commit {commit} of sf's is under no ref, nor is its tree"
 
 

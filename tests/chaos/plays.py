@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from sf.app import planning
-from tests.support.stage import CONFIG, PASSING, Stage, plan_scene, say, scene, task, write
+from tests.support.stage import CONFIG, PASSING, Stage, call, plan_scene, say, scene, task, write
 
 UNIT = "task/a1"
 """The one unit of the short play."""
@@ -26,11 +26,13 @@ max_reassess = 2
 """
 _FILES = {"notes.txt": "hello\nmore\n", "a.txt": "text\n", "sub/b.txt": "deep\n"}
 _GATE = """#!/bin/sh
+if [ -e veto.txt ] && ! [ -e answer.txt ]; then echo "the veto has no answer"; exit 1; fi
 grep -qx text a.txt && grep -qx deep sub/b.txt && grep -qx more notes.txt && exit 0
 echo "work is missing"
 exit 1
 """
 _TASKS = ("T1", "T2")
+_WANTED = {"verdict": "request_changes", "summary": "more"}
 _WRITTEN = [f"{folder}{name}.txt" for name in _TASKS for folder in ("", "tests/")]
 
 
@@ -75,6 +77,13 @@ def contest(stage: Stage) -> None:
     _script_short(stage, CONTESTED.files)
 
 
+def veto(stage: Stage) -> None:
+    """The user commits what fits the short play's work, but makes the gate refuse both together."""
+    stage.file("veto.txt", "no\n")
+    stage.commit("meanwhile")
+    _script_short(stage, VETOED.files)
+
+
 def _script_short(stage: Stage, files: dict[str, str]) -> None:
     writes = [write(name, content) for name, content in files.items()]
     stage.script(scene("execute", *writes, say()), *PASSING, price=_PRICE)
@@ -88,6 +97,25 @@ def _prepare_planned(stage: Stage) -> None:
         plan_scene(slice_),
         *(scene("execute", write(f"{name}.txt"), say(), unit=name) for name in _TASKS),
         *(scene("tdd", write(f"tests/{name}.txt"), say(), unit=name) for name in _TASKS),
+        *PASSING,
+        price=_PRICE,
+    )
+    stage.plan()
+
+
+def _prepare_eventful(stage: Stage) -> None:
+    slice_ = {"title": "A slice", "tasks": [task("T1"), task("T2", blocked_by=["T1"])]}
+    again = {"goal": "again", "approach": "so", "deliverables": ["d"], "verification": ["v"]}
+    stage.script(
+        plan_scene(slice_, unit="do it"),
+        scene("plan", call("submit_plan", **again, allowed_areas=["T2.txt", "tests"]), unit="T2"),
+        scene("execute", write("T1.txt", "BROKEN\n"), say(), unit="T1", visits=[1]),
+        scene("execute", say("No.\n<turn_status>giving_up</turn_status>"), unit="T2", visits=[1]),
+        *(scene("execute", write(f"{name}.txt"), say(), unit=name) for name in _TASKS),
+        scene("execute", write("mended.txt"), say(), unit="A slice"),
+        *(scene("tdd", write(f"tests/{name}.txt"), say(), unit=name) for name in _TASKS),
+        scene("reassess", call("submit_reassessment", outcome="replan", explanation="once more")),
+        scene("review_synthesis", call("submit_synthesis", **_WANTED), visits=[1]),
         *PASSING,
         price=_PRICE,
     )
@@ -110,6 +138,14 @@ CONTESTED = Outcome(
 )
 """The short play when the user committed to the same line before it landed: both sides' intent survives."""
 
+VETOED = Outcome(
+    CONTESTED.mainline,
+    CONTESTED.commits,
+    {**_FILES, "answer.txt": "yes\n", "veto.txt": "no\n"},
+    MERGED.units,
+)
+"""The short play when only what the user committed and what sf wrote together is refused."""
+
 SHORT = Play(_prepare_short, MERGED)
 """One task: written, proven by a real gate, merged."""
 
@@ -127,3 +163,14 @@ PLANNED = Play(
     ),
 )
 """A milestone that the agent plans: two tasks one after the other in a slice's worktree, reviewed, merged."""
+
+EVENTFUL = Play(
+    _prepare_eventful,
+    Outcome(
+        PLANNED.outcome.mainline,
+        (*_TASKS, "A slice: what gates and review asked for"),
+        {**PLANNED.outcome.files, "mended.txt": "text\n"},
+        PLANNED.outcome.units,
+    ),
+)
+"""The same, but a gate refuses, a task is given up and planned anew, and the review wants more."""
