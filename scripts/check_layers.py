@@ -15,6 +15,7 @@ MEMORY = "singularity_memory"
 LAYERS: dict[str, int] = {
     "domain": 0,
     "errors": 0,
+    "files": 0,
     "config": 1,
     "secrets": 1,
     "observe": 1,

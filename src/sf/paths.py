@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from sf import files
 from sf.domain.ids import folder_name
 from sf.errors import NotAProject
 
@@ -137,9 +138,7 @@ def identify(project: Project) -> None:
     moved = known is not None and not (Path(known[1]) / ".sf" / _IDENTITY).exists()
     fresh_name = f"{folder_name(project.root.name)}-{os.urandom(6).hex()}"
     key = known[0] if known and moved else fresh_name
-    fresh = project.dot / f".{_IDENTITY}.new"
-    fresh.write_text(f"{key}\n{project.root}\n", encoding="utf-8")
-    fresh.replace(project.dot / _IDENTITY)
+    files.put(project.dot / _IDENTITY, f"{key}\n{project.root}\n")
 
 
 def sf_home(environ: dict[str, str] | None = None) -> Path:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from sf import files
 from sf.app import templates
 from sf.app.stores import place_of
 from sf.app.trust import require_own_folder
@@ -101,6 +102,7 @@ async def _tracked(project: Project) -> list[str]:
 
 
 def _files(stack: Stack) -> dict[str, tuple[str, int]]:
+    """What a project gets, in this order: the configuration last, since from then on it is the user's."""
     gates = {}
     if stack.tests:
         form = _UNITTEST_GATE if "unittest" in stack.tests else _GATE
@@ -109,9 +111,9 @@ def _files(stack: Stack) -> dict[str, tuple[str, int]]:
         gates["lint"] = _GATE.format(command=stack.lint)
     return {
         ".gitignore": (_IGNORED, 0o644),
-        "config.toml": (_config(stack, list(gates)), 0o644),
         **{f"workflows/{name}.toml": (text, 0o644) for name, text in templates.BUILT_IN.items()},
         **{f"gates/{name}.sh": (text, 0o755) for name, text in gates.items()},
+        "config.toml": (_config(stack, list(gates)), 0o644),
     }
 
 
@@ -151,8 +153,7 @@ def _write(path: Path, content: str, mode: int) -> bool:
     if path.exists():
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content, encoding="utf-8")
-    path.chmod(mode)
+    files.put(path, content, mode)
     return True
 
 

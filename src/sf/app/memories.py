@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
+from sf import files
 from sf.app import stores
 from sf.app.trust import load_config, load_trusted
 from sf.config.schema import Config
@@ -68,9 +69,7 @@ async def bank_of(project: Project, user: UserRepository) -> str:
     except (OSError, msgspec.DecodeError):
         known = _derived(project, await user.origin())
         cache.parent.mkdir(parents=True, exist_ok=True)
-        fresh = cache.with_name(f".{_CACHE}.new")
-        fresh.write_bytes(msgspec.json.encode(known))
-        fresh.replace(cache)
+        files.put(cache, msgspec.json.encode(known))
     return project_bank(known.hash)
 
 

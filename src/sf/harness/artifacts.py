@@ -6,6 +6,7 @@ import os
 import re
 from pathlib import Path
 
+from sf import files
 from sf.domain.clock import Instant
 from sf.domain.excerpt import last_error
 from sf.domain.ids import folder_name
@@ -27,11 +28,8 @@ def write(project: Project, unit_id: str, name: str, text: str) -> Path:
     """Write an artifact in one step."""
     folder = project.active(unit_id)
     folder.mkdir(parents=True, exist_ok=True)
-    target = folder / name
-    fresh = folder / f".{name}.new"
-    fresh.write_text(text, encoding="utf-8")
-    fresh.replace(target)
-    return target
+    files.put(folder / name, text)
+    return folder / name
 
 
 def read(project: Project, unit_id: str, name: str, limit: int = 12_000) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from sf import files
 from sf.domain.sizes import told
 from sf.paths import Project
 
@@ -82,9 +83,7 @@ def keep(project: Project, use: DiskUse) -> None:
     """Leave it for `sf status`; a disk that refuses stops nothing."""
     with contextlib.suppress(OSError):
         project.runtime.mkdir(parents=True, exist_ok=True)
-        fresh = project.runtime / f".{FILE}.new"
-        fresh.write_bytes(msgspec.json.encode(use))
-        fresh.replace(project.runtime / FILE)
+        files.put(project.runtime / FILE, msgspec.json.encode(use))
 
 
 def last(project: Project) -> DiskUse | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from sf import files
 from sf.domain import events
 from sf.paths import Project
 
@@ -45,8 +46,5 @@ class Signposts:
             self._write(PAUSED, {"detail": detail})
 
     def _write(self, name: str, data: dict[str, Any]) -> None:
-        target = self._project.runtime / name
         with contextlib.suppress(OSError):
-            fresh = target.with_name(f".{name}.new")
-            fresh.write_bytes(msgspec.json.encode(data))
-            fresh.replace(target)
+            files.put(self._project.runtime / name, msgspec.json.encode(data))
