@@ -82,6 +82,8 @@ class Merging(msgspec.Struct, frozen=True):
     """What follows `<<<<<<< ` in its markers; empty when it had no conflict."""
     beside: tuple[str, ...] = ()
     """Files with the other side of what markers cannot show; gone when that is resolved."""
+    laid_out_by: str = ""
+    """The run that did it; nobody was told if that was interrupted."""
 
 
 class Unit(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from sf.domain.clock import Clock
 from sf.domain.facts import WorktreeMode
 from sf.domain.ids import branch_name, folder_name
 from sf.domain.phases import WRITING
+from sf.domain.runs import RunOutcome
 from sf.domain.units import RESOLVES, Merging, Unit
 from sf.errors import WorkMissing
 from sf.harness import artifacts
@@ -194,13 +195,18 @@ class Workshop:
             # It only reads here: what it sees is the integration branch as it is now.
             await worktree.reset(await self.integration_head(unit))
         merging = units.get(self._database.read, owner.id).merging
-        if merging and unit.in_slice and unit.metadata.get(RESOLVES) != merging.parent:
-            # A re-planned task must not start on a half-resolved conflict; the merge will find it again.
+        if merging and (self._is_untold(merging) or not _is_for(unit, merging)):
+            # The merge will find it again, and tell who is to see to it.
             await self.undo_changes(owner, worktree)
             merging = None
         base = await self._base(unit, owner, worktree)
         artifacts.link_workspace(self.project, unit.id, folder)
         return Place(worktree, folder, base, created, merging)
+
+    def _is_untold(self, merging: Merging) -> bool:
+        """Whether the run that laid a merge out was cut off before anyone heard of it."""
+        run = runs.get(self._database.read, merging.laid_out_by)
+        return run is not None and run.outcome is RunOutcome.INTERRUPTED
 
     async def _base(self, unit: Unit, owner: Unit, worktree: Worktree) -> str:
         """The commit that the unit's own diff starts from: where the branch was when it first wrote."""
@@ -215,3 +221,8 @@ class Workshop:
         if unit.phase in WRITING:
             await self._set_place(unit, None, tip)
         return tip
+
+
+def _is_for(unit: Unit, merging: Merging) -> bool:
+    """A task that was planned anew must not start on a half-resolved conflict."""
+    return not unit.in_slice or unit.metadata.get(RESOLVES) == merging.parent

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from sf.domain import events
 from sf.domain import outcomes as o
-from sf.domain.phases import Phase
-from sf.domain.runs import RunOutcome
 from sf.domain.units import Merging
 from sf.harness.agent import Agent
-from sf.store import leases, runs, units
+from sf.store import leases, units
 from sf.store.tx import Tx
 from sf.workspaces.owned import MergeResult
 
@@ -32,24 +30,9 @@ async def lay_out(agent: Agent, head: str, merged: MergeResult) -> o.Conflict:
     """Put a conflict into the worktree, for the agent to resolve."""
     desk, unit = agent.desk, agent.unit
     beside = tuple(item.other for item in merged.beside)
-    await bring_in(agent, Merging(head, merged.label, beside), str(merged.laid_out))
+    await bring_in(agent, Merging(head, merged.label, beside, agent.lease.run_id), str(merged.laid_out))
     desk.announce(events.MERGE_CONFLICT, unit.id, detail=merged.detail[:500])
-    return _told(desk.workshop.integration_branch(unit), merged)
-
-
-async def untold(agent: Agent) -> o.Conflict | None:
-    """The conflict that the run before laid out and did not live to tell; None when it was told."""
-    desk, unit, merging = agent.desk, agent.unit, agent.place.merging
-    made = runs.of_unit(desk.database.read, unit.id)
-    last = next((run for run in made if run.attempt == agent.lease.attempt - 1), None)
-    if merging is None or last is None or (last.phase, last.outcome) != (Phase.MERGE, RunOutcome.INTERRUPTED):
-        return None
-    _, merged = await join(agent, merging.parent, await agent.place.worktree.head())
-    return _told(desk.workshop.integration_branch(unit), merged) if merged.tree is None else None
-
-
-def _told(branch: str, merged: MergeResult) -> o.Conflict:
-    """A conflict that is laid out, as the agent reads of it."""
+    branch = desk.workshop.integration_branch(unit)
     told = (
         f"merging into {branch} conflicts. The worktree now holds the merge with conflict markers; "
         f"resolve every one so that both sides' intent survives.\n{merged.detail}"

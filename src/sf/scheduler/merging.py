@@ -100,8 +100,7 @@ async def _land(agent: Agent) -> o.AnyOutcome:
     desk, unit = agent.desk, agent.unit
     unresolved = await judging.conflict_left(agent)
     if unresolved:
-        told = await joining.untold(agent)
-        return told or o.Held(HoldKind.MERGE_CONFLICT, f"{unresolved} Worktree: {agent.place.folder}")
+        return o.Held(HoldKind.MERGE_CONFLICT, f"{unresolved} Worktree: {agent.place.folder}")
     tree = await _as_reviewed(agent)
     await judging.require_lawful(agent, await agent.place.worktree.head(), tree, by_areas=False)
     tip = await _commit_pending(agent, tree)
@@ -244,7 +243,7 @@ async def _prove_merged(agent: Agent, tree: str, parents: list[str]) -> o.AnyOut
     finally:
         await remove_folder(desk.workshop.owned, folder)
     if isinstance(outcome, o.GateFailed):
-        await joining.bring_in(agent, Merging(parents[0]), tree)
+        await joining.bring_in(agent, Merging(parents[0], laid_out_by=agent.lease.run_id), tree)
         return outcome
     proven = records.has_passed(desk.database.read, unit.id, tree)
     return None if proven or not needs_evidence else _unproven(scripts)
