@@ -45,15 +45,15 @@ class Outcome(msgspec.Struct, frozen=True):
     """The subjects of those that were merged."""
     files: dict[str, str]
     units: tuple[str, ...]
-    """All of them, each done once; those that merge have a commit."""
+    """All of them, each done once; tasks and what lands have a commit."""
     reverted: bool = False
     told: bool = False
     """A hook writes down every unit that ends."""
 
     @property
     def merging(self) -> int:
-        """How many units merge something."""
-        return sum(not unit.startswith("milestone/") for unit in self.units)
+        """How many units merge something: the tasks, and the one above them that lands."""
+        return sum(unit.startswith("task/") for unit in self.units) + (len(self.units) > 1)
 
 
 class Play(msgspec.Struct, frozen=True):
@@ -89,9 +89,14 @@ def _script_short(stage: Stage, files: dict[str, str]) -> None:
     stage.script(scene("execute", *writes, say()), *PASSING, price=_PRICE)
 
 
-def _prepare_planned(stage: Stage) -> None:
+def _prepare_single(stage: Stage) -> None:
+    mode = 'worktree_mode = "milestone-per-worktree"'
+    _prepare_planned(stage, CONFIG.replace("[harness]", f"[harness]\n{mode}", 1))
+
+
+def _prepare_planned(stage: Stage, config: str = CONFIG) -> None:
     stage.hook("told", _TOLD)
-    stage.configure(CONFIG + '[harness.hooks]\npost_unit = ["./.sf/hooks/told.sh"]\n')
+    stage.configure(config + '[harness.hooks]\npost_unit = ["./.sf/hooks/told.sh"]\n')
     slice_ = {"title": "A slice", "tasks": [task("T1"), task("T2", blocked_by=["T1"])]}
     stage.script(
         plan_scene(slice_),
@@ -164,6 +169,12 @@ PLANNED = Play(
 )
 """A milestone that the agent plans: two tasks one after the other in a slice's worktree, reviewed, merged."""
 
+SINGLE = Play(
+    _prepare_single,
+    msgspec.structs.replace(PLANNED.outcome, mainline=("Merge milestone/m1: do it", "first")),
+)
+"""The same in one worktree for the whole milestone, which lands as one."""
+
 EVENTFUL = Play(
     _prepare_eventful,
     Outcome(
@@ -173,4 +184,4 @@ EVENTFUL = Play(
         PLANNED.outcome.units,
     ),
 )
-"""The same, but a gate refuses, a task is given up and planned anew, and the review wants more."""
+"""As planned, but a gate refuses, a task is given up and planned anew, and the review wants more."""

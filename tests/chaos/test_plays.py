@@ -2,67 +2,60 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 import pytest
 
 from tests.chaos.blows import FAULTS, KILLS
 from tests.chaos.ground import Blow, Ground
-from tests.chaos.plays import CONTESTED, EVENTFUL, PLANNED, VETOED, Outcome, contest, veto
+from tests.chaos.plays import CONTESTED, EVENTFUL, PLANNED, SINGLE, VETOED, Outcome, contest, veto
 from tests.chaos.sweep import FULL, SEED, Trial, strike, sweep
 from tests.support.stage import Stage
 
 _BLOWS = (*KILLS, *FAULTS)
-_LANDING = Blow("nothing has landed yet", "kill-all", place="tmp_pack_", calls=("unlink",))
 _ENDINGS = tuple(blow for blow in KILLS if blow.act != "kill-one")
 """Blows that end the session: whatever makes a run fail is another visit of the script's."""
+_LANDING = Blow("nothing has landed yet", "kill-all", place="tmp_pack_", calls=("unlink",))
 _STRIDE = 24
+_LONGER = {"planned": (PLANNED, _BLOWS), "single": (SINGLE, _BLOWS), "eventful": (EVENTFUL, _ENDINGS)}
+_MEANWHILE = {"contested": (contest, CONTESTED), "vetoed": (veto, VETOED)}
+
+Record = Callable[[str, object], None]
+
+
+def _cases(blows_of: dict[str, tuple[Blow, ...]]) -> pytest.MarkDecorator:
+    cases = [(name, blow) for name, blows in blows_of.items() for blow in (blows if FULL else blows[:1])]
+    ids = [f"{name}-{blow.name.replace(' ', '-')}" for name, blow in cases]
+    return pytest.mark.parametrize(("name", "blow"), cases, ids=ids)
 
 
 @pytest.fixture(scope="module")
-def planned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    """A milestone with a slice and two tasks."""
-    with closing(Ground(tmp_path_factory.mktemp("planned"), PLANNED)) as ground:
-        yield ground
+def longer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Ground]]:
+    """The ground of a longer play, laid out when it is first asked for."""
+    with ExitStack() as stack:
+
+        @functools.cache
+        def laid_out(name: str) -> Ground:
+            return stack.enter_context(closing(Ground(tmp_path_factory.mktemp(name), _LONGER[name][0])))
+
+        yield laid_out
 
 
-@pytest.fixture(scope="module")
-def eventful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    """The same with setbacks."""
-    with closing(Ground(tmp_path_factory.mktemp("eventful"), EVENTFUL)) as ground:
-        yield ground
-
-
-@pytest.mark.parametrize("blow", _BLOWS if FULL else _BLOWS[:2], ids=lambda blow: blow.name.replace(" ", "-"))
-def test_a_planned_milestone_survives_blows(
-    tracer: None, planned: Ground, blow: Blow, record_property: Callable[[str, object], None]
+@_cases({name: blows for name, (_, blows) in _LONGER.items()})
+def test_a_longer_play_survives_blows(
+    tracer: None, longer: Callable[[str], Ground], name: str, blow: Blow, record_property: Record
 ) -> None:
-    _strike(planned, blow, "planned", Trial(("auto",), PLANNED.outcome), 2, record_property)
+    _strike(longer(name), blow, name, Trial(("auto",), _LONGER[name][0].outcome), record_property)
 
 
-@pytest.mark.parametrize("blow", _BLOWS if FULL else _BLOWS[:1], ids=lambda blow: blow.name.replace(" ", "-"))
-def test_a_merge_that_conflicts_survives_blows(
-    tracer: None, ground: Ground, blow: Blow, record_property: Callable[[str, object], None]
+@_cases(dict.fromkeys(_MEANWHILE, _BLOWS))
+def test_a_merge_with_what_the_user_did_meanwhile_survives_blows(
+    tracer: None, ground: Ground, name: str, blow: Blow, record_property: Record
 ) -> None:
-    _strike(ground, blow, "contested", _meanwhile(ground, contest, CONTESTED), 2, record_property)
-
-
-@pytest.mark.parametrize("blow", _BLOWS if FULL else _BLOWS[:1], ids=lambda blow: blow.name.replace(" ", "-"))
-def test_a_merge_that_a_gate_refuses_survives_blows(
-    tracer: None, ground: Ground, blow: Blow, record_property: Callable[[str, object], None]
-) -> None:
-    _strike(ground, blow, "vetoed", _meanwhile(ground, veto, VETOED), 2, record_property)
-
-
-@pytest.mark.parametrize(
-    "blow", _ENDINGS if FULL else _ENDINGS[:1], ids=lambda blow: blow.name.replace(" ", "-")
-)
-def test_a_milestone_with_setbacks_survives_kills(
-    tracer: None, eventful: Ground, blow: Blow, record_property: Callable[[str, object], None]
-) -> None:
-    _strike(eventful, blow, "eventful", Trial(("auto",), EVENTFUL.outcome), 1, record_property)
+    _strike(ground, blow, name, _meanwhile(ground, *_MEANWHILE[name]), record_property)
 
 
 def test_a_conflict_that_a_run_did_not_live_to_tell_is_told_by_the_next(tracer: None, ground: Ground) -> None:
@@ -80,16 +73,9 @@ def _meanwhile(ground: Ground, act: Callable[[Stage], None], outcome: Outcome) -
     return Trial(("auto",), outcome, ground.keep("meanwhile"))
 
 
-def _strike(
-    ground: Ground,
-    blow: Blow,
-    play: str,
-    trial: Trial,
-    points: int,
-    record_property: Callable[[str, object], None],
-) -> None:
-    first = random.Random(f"{SEED} {play} {blow.name}").randrange(_STRIDE)
-    swept = sweep(ground, blow, first, points, trial, stride=_STRIDE)
-    record_property("chaos", (f"{play}: {blow.name}", swept.boundaries, swept.struck, len(swept.losses)))
+def _strike(ground: Ground, blow: Blow, name: str, trial: Trial, record_property: Record) -> None:
+    first = random.Random(f"{SEED} {name} {blow.name}").randrange(_STRIDE)
+    swept = sweep(ground, blow, first, 2, trial, stride=_STRIDE)
+    record_property("chaos", (f"{name}: {blow.name}", swept.boundaries, swept.struck, len(swept.losses)))
     assert swept.struck > 0
     assert not swept.losses, "\n".join(swept.losses)
