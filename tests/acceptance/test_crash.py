@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 import time
 
+import pytest
+
 from sf.domain.decide import Counter
+from sf.domain.events import Event
 from sf.domain.units import Status
 from sf.store import leases, ledger, runs
 from tests.support.stage import PASSING, Stage, call, plan_scene, say, scene, task, write
@@ -81,3 +85,21 @@ def test_ctrl_c_interrupts_cleanly_and_the_next_start_goes_on(stage: Stage) -> N
     assert live.wait(timeout=20) == 130
     assert not leases.running(stage.read)
     assert stage.auto().ending == "done"
+
+
+def test_what_the_event_loop_complains_of_is_in_the_log_and_not_among_the_lines_for_people(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    _script(stage)
+    stage.plan()
+    told: list[Event] = []
+
+    def complain(event: Event) -> None:
+        if not told:
+            told.append(event)
+            asyncio.get_running_loop().call_soon(lambda: int("none"))
+
+    assert stage.auto(watch=complain).ending == "done"
+    log = stage.project.log_file("").read_text()
+    assert "ERROR event loop" in log and "invalid literal for int" in log
+    assert not [record for record in caplog.records if record.name == "asyncio"]

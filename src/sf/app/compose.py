@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import os
 import signal
+import traceback
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sf.app import stores
 from sf.app.intake import rules_of
@@ -195,6 +196,7 @@ async def _furnish(
 ) -> Desk:
     """The desk; what it holds open is closed with the stack, the last opened first."""
     log = log_of(project, config)
+    asyncio.get_running_loop().set_exception_handler(_complaints(log))
     bus = Bus(log.error)
     bus.subscribe(_logger(log))
     bus.subscribe(watch)
@@ -324,6 +326,17 @@ def _apply(desk: Desk, config: Config) -> None:
     desk.config = config
     desk.rules = rules_of(config, desk.rules.mode, desk.rules.bank)
     desk.hooks.hooks = config.harness.hooks
+
+
+def _complaints(log: Log) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
+    """What the event loop would print among the lines for people is for the log."""
+
+    def heed(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        told = "".join(traceback.format_exception(error)) if error is not None else None
+        log.error("event loop", detail=context["message"], error=told)
+
+    return heed
 
 
 def _logger(log: Log) -> Watcher:
