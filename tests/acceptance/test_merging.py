@@ -217,3 +217,52 @@ def test_the_worktrees_are_gone_and_nothing_is_left_behind(stage: Stage) -> None
     assert list((stage.project.dot / "active").iterdir()) == []
     assert len(list((stage.project.dot / "archive").iterdir())) == 3
     assert stage.git("branch", "--format=%(refname:short)") == "main"
+
+
+_SINGLE = CONFIG.replace("[harness]", '[harness]\nworktree_mode = "milestone-per-worktree"')
+
+
+def test_what_a_slice_mended_for_its_review_is_not_taken_back_by_the_next(stage: Stage) -> None:
+    stage.configure(_SINGLE)
+    stage.script(
+        plan_scene(
+            {"title": "A", "tasks": [task("T1")]},
+            {"title": "B", "tasks": [task("T2", allowed_areas=["b.txt", "tests"])]},
+        ),
+        scene("execute", write("a.txt"), say(), unit="T1"),
+        scene("execute", write("b.txt"), say(), unit="T2"),
+        scene("execute", write("mended.txt"), say(), unit="A"),
+        *(scene("tdd", write(f"tests/{name}.txt"), say(), unit=name) for name in ("T1", "T2")),
+        scene(
+            "review_synthesis",
+            call("submit_synthesis", verdict="request_changes", summary="more"),
+            unit="A",
+            visits=[1],
+        ),
+        *PASSING,
+    )
+    stage.plan()
+    assert stage.auto().ending == "done"
+    assert (stage.root / "mended.txt").exists()
+    assert not [run for run in runs.of_unit(stage.read, "task/m1/s2/t1") if run.error_code]
+
+
+def test_a_milestones_conflict_may_be_resolved_by_keeping_what_it_wrote(stage: Stage) -> None:
+    stage.configure(_SINGLE)
+    stage.script(
+        plan_scene({"title": "S", "tasks": [task("T")]}),
+        scene("execute", write("notes.txt", "agent\n"), say()),
+        *PASSING,
+    )
+    stage.plan()
+    edited: list[str] = []
+
+    def edit(event: Event) -> None:
+        to_merge = event.name == events.PHASE_CHANGE and event.data["to"] == "merge"
+        if to_merge and event.unit_id == "milestone/m1" and not edited:
+            edited.append(stage.file("notes.txt", "user\n").name)
+            stage.commit("an edit")
+
+    assert stage.auto(watch=edit).ending == "done"
+    assert stage.git("show", "main:notes.txt") == "agent"
+    assert "an edit" in stage.git("log", "--format=%s", "main")

@@ -11,8 +11,20 @@ import pytest
 
 from tests.chaos.blows import FAULTS, KILLS
 from tests.chaos.ground import Blow, Ground
-from tests.chaos.plays import CONTESTED, EVENTFUL, PLANNED, SINGLE, VETOED, Outcome, contest, veto
+from tests.chaos.invariants import broken, git
+from tests.chaos.plays import (
+    CONTESTED,
+    EVENTFUL,
+    MERGED,
+    PLANNED,
+    SINGLE,
+    VETOED,
+    Outcome,
+    contest,
+    veto,
+)
 from tests.chaos.sweep import FULL, SEED, Trial, strike, sweep
+from tests.chaos.tracer import Act
 from tests.support.stage import Stage
 
 _BLOWS = (*KILLS, *FAULTS)
@@ -58,14 +70,43 @@ def test_a_merge_with_what_the_user_did_meanwhile_survives_blows(
     _strike(ground, blow, name, _meanwhile(ground, *_MEANWHILE[name]), record_property)
 
 
-def test_a_conflict_that_a_run_did_not_live_to_tell_is_told_by_the_next(tracer: None, ground: Ground) -> None:
-    told = Blow("laid out, not told", "kill-all", place="/attempts.md", calls=("openat",))
-    report, problems = strike(ground, told, 1, _meanwhile(ground, contest, CONTESTED))
+@pytest.mark.parametrize("act", ["kill-all", "fail"])
+def test_a_conflict_that_a_run_could_not_tell_is_told_by_the_next(
+    tracer: None, ground: Ground, act: Act
+) -> None:
+    """It was killed, or the disk was full for the moment in which it would have been written down."""
+    untold = Blow("laid out, not told", act, place="/attempts.md", calls=("openat",))
+    report, problems = strike(ground, untold, 1, _meanwhile(ground, contest, CONTESTED))
     assert report.acted
     assert not problems, "\n".join(problems)
 
 
-def _meanwhile(ground: Ground, act: Callable[[Stage], None], outcome: Outcome) -> Trial:
+def test_what_a_person_made_of_an_untold_conflict_is_kept(tracer: None, ground: Ground) -> None:
+    _meanwhile(ground, contest, CONTESTED)
+    ground.traced(Blow("untold", "kill-all", place="/attempts.md", calls=("openat",)), at=1)
+    (notes,) = ground.project.worktrees.glob("*/notes.txt")
+    assert "<<<<<<<" in notes.read_text()
+    notes.write_text("hello\nuser\nmore\nby a person\n")
+    assert ground.sf("auto").code == 0
+    assert git(ground.root, "show", "main:notes.txt").endswith("by a person")
+
+
+def test_on_a_rewritten_branch_a_unit_lands_once(tracer: None, ground: Ground) -> None:
+    trial = _meanwhile(
+        ground, lambda stage: stage.git("commit", "-q", "--amend", "-m", "another first"), MERGED
+    )
+    landed = Blow("landed, not on record", "kill-all", place="landing.json", calls=("unlink",))
+    ground.reset(trial.begin)
+    _, report = ground.traced(landed, at=2)
+    assert report.acted
+    ground.stage.git("commit", "-q", "--allow-empty", "-m", "by the user")
+    assert ground.sf("auto").code == 0
+    subjects = git(ground.root, "log", "--format=%s", "main").splitlines()
+    assert subjects == ["by the user", MERGED.mainline[0], "another first"]
+    assert not [line for line in broken(ground, MERGED) if "on record" in line or "evidence" in line]
+
+
+def _meanwhile(ground: Ground, act: Callable[[Stage], object], outcome: Outcome) -> Trial:
     """The short play, where the user does something just before it lands."""
     _, report = ground.traced(_LANDING, at=1)
     assert report.acted

@@ -82,8 +82,10 @@ class Merging(msgspec.Struct, frozen=True):
     """What follows `<<<<<<< ` in its markers; empty when it had no conflict."""
     beside: tuple[str, ...] = ()
     """Files with the other side of what markers cannot show; gone when that is resolved."""
+    tree: str = ""
+    """What was laid out, as long as nobody has worked on it."""
     laid_out_by: str = ""
-    """The run that did it; nobody was told if that was interrupted."""
+    """The run that did it."""
 
 
 class Unit(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,6 @@ from sf.domain.clock import Clock
 from sf.domain.facts import WorktreeMode
 from sf.domain.ids import branch_name, folder_name
 from sf.domain.phases import WRITING
-from sf.domain.runs import RunOutcome
 from sf.domain.units import RESOLVES, Merging, Unit
 from sf.errors import WorkMissing
 from sf.harness import artifacts
@@ -20,6 +19,9 @@ from sf.store.database import Database
 from sf.workspaces.owned import OwnedRepository
 from sf.workspaces.repository import UserRepository
 from sf.workspaces.worktree import Worktree, remove_folder
+
+_TELLING = ("merge_conflict", "gate_failed", "gate_timeout")
+"""How a run ends that lays a merge out and says so."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -195,7 +197,7 @@ class Workshop:
             # It only reads here: what it sees is the integration branch as it is now.
             await worktree.reset(await self.integration_head(unit))
         merging = units.get(self._database.read, owner.id).merging
-        if merging and (self._is_untold(merging) or not _is_for(unit, merging)):
+        if merging and (await self._is_untold(merging, worktree) or not _is_for(unit, merging)):
             # The merge will find it again, and tell who is to see to it.
             await self.undo_changes(owner, worktree)
             merging = None
@@ -203,10 +205,12 @@ class Workshop:
         artifacts.link_workspace(self.project, unit.id, folder)
         return Place(worktree, folder, base, created, merging)
 
-    def _is_untold(self, merging: Merging) -> bool:
-        """Whether the run that laid a merge out was cut off before anyone heard of it."""
+    async def _is_untold(self, merging: Merging, worktree: Worktree) -> bool:
+        """Whether the run that laid a merge out ended otherwise, and nobody has worked on it since."""
         run = runs.get(self._database.read, merging.laid_out_by)
-        return run is not None and run.outcome is RunOutcome.INTERRUPTED
+        if run is None or run.error_code in _TELLING:
+            return False
+        return await worktree.snapshot() == merging.tree
 
     async def _base(self, unit: Unit, owner: Unit, worktree: Worktree) -> str:
         """The commit that the unit's own diff starts from: where the branch was when it first wrote."""

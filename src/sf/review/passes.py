@@ -22,7 +22,7 @@ async def review(agent: Agent) -> o.AnyOutcome:
     tree = await agent.place.worktree.snapshot()
     files = split(await agent.desk.workshop.owned.diff(agent.place.shown_from, tree))
     if not files:
-        return o.ChangesWanted("There is nothing to review: the unit has changed no file.")
+        return await _without_files(agent)
     summary = await _context(agent, files)
     findings: list[Finding] = []
     parts = chunks(files)
@@ -35,6 +35,14 @@ async def review(agent: Agent) -> o.AnyOutcome:
     if verdict.verdict == "pass":
         return o.Done("review passed")
     return o.ChangesWanted(_told(verdict))
+
+
+async def _without_files(agent: Agent) -> o.AnyOutcome:
+    """Only who resolved a conflict by keeping one side has done its work with no file changed."""
+    parents = await agent.desk.workshop.owned.parents(await agent.place.worktree.head())
+    if len(parents) > 1:
+        return o.Done("nothing to review: a conflict was resolved by keeping one side")
+    return o.ChangesWanted("There is nothing to review: the unit has changed no file.")
 
 
 async def _context(agent: Agent, files: list[FileDiff]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from sf.domain import events
 from sf.domain import outcomes as o
 from sf.domain.units import Merging
@@ -30,7 +32,7 @@ async def lay_out(agent: Agent, head: str, merged: MergeResult) -> o.Conflict:
     """Put a conflict into the worktree, for the agent to resolve."""
     desk, unit = agent.desk, agent.unit
     beside = tuple(item.other for item in merged.beside)
-    await bring_in(agent, Merging(head, merged.label, beside, agent.lease.run_id), str(merged.laid_out))
+    await bring_in(agent, Merging(head, merged.label, beside), str(merged.laid_out))
     desk.announce(events.MERGE_CONFLICT, unit.id, detail=merged.detail[:500])
     branch = desk.workshop.integration_branch(unit)
     told = (
@@ -49,7 +51,8 @@ async def bring_in(agent: Agent, merging: Merging, tree: str) -> None:
     """Lay a merge with the integration branch out in the worktree, and remember that it is there."""
     leases.require_lease(agent.desk.database.read, agent.lease)
     await agent.place.worktree.checkout_tree(tree)
-    await set_merging(agent, merging)
+    laid_out = msgspec.structs.replace(merging, tree=tree, laid_out_by=agent.lease.run_id)
+    await set_merging(agent, laid_out)
 
 
 async def set_merging(agent: Agent, merging: Merging | None) -> None:

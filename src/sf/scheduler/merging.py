@@ -50,7 +50,8 @@ async def _commit_task(agent: Agent) -> o.AnyOutcome:
     if unresolved:
         raise NoProduct(unresolved)
     tree = await worktree.snapshot()
-    if not await desk.workshop.owned.diff_stat(agent.place.base, tree):
+    # Keeping one side of a conflict is a resolution too.
+    if agent.place.merging is None and not await desk.workshop.owned.diff_stat(agent.place.base, tree):
         return _LOST
     await judging.require_lawful(agent, await worktree.head(), tree, by_areas=True)
     scripts = desk.rules.gates(unit)
@@ -60,7 +61,7 @@ async def _commit_task(agent: Agent) -> o.AnyOutcome:
             return outcome
     # Nothing to commit: an earlier run did, and died before it was settled. The lane was the unit's since.
     commit = await _commit(agent, tree, unit.title) or await worktree.head()
-    if not _is_recorded(agent, commit):
+    if commit not in _recorded(agent):
         await _keep(agent, tree, commit, f"committed on {worktree.branch}")
     return o.Done("committed")
 
@@ -77,10 +78,10 @@ def _proven(agent: Agent, tree: str, scripts: tuple[str, ...], *, clean: bool) -
     return records.is_proven(agent.desk.database.read, agent.unit.id, tree, wanted, clean=clean)
 
 
-def _is_recorded(agent: Agent, commit: str) -> bool:
-    """Whether an earlier run made this commit, recorded it, and died before it was settled."""
+def _recorded(agent: Agent) -> list[str]:
+    """The commits that earlier runs recorded as merged, and died before they were settled."""
     found = records.evidence(agent.desk.database.read, agent.unit.id)
-    return any(row["kind"] == "merge" and row["commit_id"] == commit for row in found)
+    return [row["commit_id"] for row in found if row["kind"] == "merge"]
 
 
 async def _keep(agent: Agent, tree: str, commit: str, summary: str) -> None:
@@ -97,7 +98,7 @@ async def _keep(agent: Agent, tree: str, commit: str, summary: str) -> None:
 
 async def _land(agent: Agent) -> o.AnyOutcome:
     """Merge the unit's branch into the integration branch; tried again when someone else was faster."""
-    desk, unit = agent.desk, agent.unit
+    desk, unit, owned = agent.desk, agent.unit, agent.desk.workshop.owned
     unresolved = await judging.conflict_left(agent)
     if unresolved:
         return o.Held(HoldKind.MERGE_CONFLICT, f"{unresolved} Worktree: {agent.place.folder}")
@@ -108,18 +109,22 @@ async def _land(agent: Agent) -> o.AnyOutcome:
         return _LOST
     for _ in range(_RACES):
         head = await desk.workshop.integration_head(unit)
-        if await desk.workshop.owned.is_ancestor(tip, head):
+        if await owned.is_ancestor(tip, head):
             await _keep_landed(agent, head)
             return o.Done("already merged")
         parents, merged = await joining.join(agent, head, tip)
         if merged.tree is None:
             return await joining.lay_out(agent, head, merged)
+        if len(parents) == 1 and await _landed(agent, head) and merged.tree == await owned.tree_of(head):
+            # On a branch that was rewritten, what landed is no descendant of the unit's own.
+            await _keep_landed(agent, head)
+            return o.Done("already merged")
         await judging.require_lawful(agent, head, merged.tree, by_areas=False)
         refused = await _prove_merged(agent, merged.tree, parents)
         if refused is not None:
             return refused
         subject = landing_subject(unit.id, unit.title)
-        commit = await desk.workshop.owned.commit_tree(merged.tree, parents, _message(unit, subject))
+        commit = await owned.commit_tree(merged.tree, parents, _message(unit, subject))
         outcome = await _move_branch(agent, head, commit)
         if outcome is not None:
             await _record_landing(agent, outcome, merged.tree, commit)
@@ -129,12 +134,21 @@ async def _land(agent: Agent) -> o.AnyOutcome:
 
 async def _keep_landed(agent: Agent, head: str) -> None:
     """Record what an earlier run landed; where no commit bears the unit's name, the branch as it is."""
-    owned, unit = agent.desk.workshop.owned, agent.unit
-    subject = landing_subject(unit.id, unit.title)
-    since = await owned.log(unit.base_commit, head)
-    commit = next((landed.id for landed in since if landed.subject == subject), head)
-    if not _is_recorded(agent, commit):
-        await _keep(agent, await owned.tree_of(commit), commit, "already in the integration branch")
+    owned, landed = agent.desk.workshop.owned, await _landed(agent, head)
+    recorded = _recorded(agent)
+    if landed in recorded or (landed is None and recorded):
+        return
+    commit = landed or head
+    await _keep(agent, await owned.tree_of(commit), commit, "already in the integration branch")
+
+
+async def _landed(agent: Agent, head: str) -> str | None:
+    """The commit by which an earlier run landed the unit, if the branch has one that bears its name."""
+    unit = agent.unit
+    # As git shows a subject: without the space at its ends, and lines joined.
+    subject = landing_subject(unit.id, unit.title).split()
+    since = await agent.desk.workshop.owned.log(unit.base_commit, head)
+    return next((commit.id for commit in since if commit.subject.split() == subject), None)
 
 
 async def _move_branch(agent: Agent, head: str, commit: str) -> o.AnyOutcome | None:
@@ -243,7 +257,7 @@ async def _prove_merged(agent: Agent, tree: str, parents: list[str]) -> o.AnyOut
     finally:
         await remove_folder(desk.workshop.owned, folder)
     if isinstance(outcome, o.GateFailed):
-        await joining.bring_in(agent, Merging(parents[0], laid_out_by=agent.lease.run_id), tree)
+        await joining.bring_in(agent, Merging(parents[0]), tree)
         return outcome
     proven = records.has_passed(desk.database.read, unit.id, tree)
     return None if proven or not needs_evidence else _unproven(scripts)
