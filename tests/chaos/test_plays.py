@@ -116,7 +116,7 @@ def _meanwhile(ground: Ground, act: Callable[[Stage], object], outcome: Outcome)
 
 def _strike(ground: Ground, blow: Blow, name: str, trial: Trial, record_property: Record) -> None:
     first = random.Random(f"{SEED} {name} {blow.name}").randrange(_STRIDE)
-    swept = sweep(ground, blow, first, 2, trial, stride=_STRIDE)
+    swept = sweep(ground, blow, first, 1, trial, stride=_STRIDE)
     record_property("chaos", (f"{name}: {blow.name}", swept.boundaries, swept.struck, len(swept.losses)))
     assert swept.struck > 0
     assert not swept.losses, "\n".join(swept.losses)
