@@ -77,7 +77,7 @@ def test_an_init_that_was_killed_is_said_again(
     assert any(name.startswith(".sf/gates/") for name in whole)
     struck, losses = 0, []
     # What the database does is struck elsewhere.
-    for at in range(1, boundaries + 1) if FULL else range(2, 40, 5):
+    for at in range(1, boundaries + 1) if FULL else range(2, 40, 8):
         beginning.reset()
         assert beginning.killed(at).acted
         struck += 1
