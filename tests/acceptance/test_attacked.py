@@ -16,7 +16,19 @@ import pytest
 
 from sf.domain import events
 from sf.domain.events import Event
-from tests.support.stage import CONFIG, PASSING, Scene, Stage, call, plan_scene, say, scene, task, write
+from tests.support.stage import (
+    CONFIG,
+    PASSING,
+    SHORT,
+    Scene,
+    Stage,
+    call,
+    plan_scene,
+    say,
+    scene,
+    task,
+    write,
+)
 
 ONE = {"title": "S", "tasks": [task("T")]}
 SLICE = "slice/m1/s1"
@@ -26,14 +38,6 @@ ASKS = scene(
 ADHOC_PLAN = scene(
     "plan", call("submit_plan", goal="g", approach="a", deliverables=["x"], verification=["y"])
 )
-UNREVIEWED = """
-name = "unreviewed"
-phases = ["execute", "verify", "merge", "complete"]
-require_tdd = false
-require_review = false
-max_retries = 3
-max_reassess = 2
-"""
 
 
 def landed(stage: Stage) -> set[str]:
@@ -107,9 +111,9 @@ def test_work_whose_worktree_vanished_is_brought_back_or_done_again(
 
 def test_files_that_vanished_from_a_worktree_are_not_landed_as_deletions(stage: Stage) -> None:
     """As a cleaner of old files does: the folder stays."""
-    stage.workflow("unreviewed", UNREVIEWED)
+    stage.workflow("short", SHORT)
     stage.script(scene("execute", write("a.txt"), say()))
-    unit = stage.plan(adhoc=True, workflow="unreviewed")
+    unit = stage.plan(adhoc=True, workflow="short")
 
     def clean() -> None:
         for path in Path(str(stage.unit(unit).workspace)).glob("*.txt"):
@@ -168,7 +172,7 @@ def test_markers_never_land_when_the_other_side_of_a_conflict_goes_away(stage: S
 
 @pytest.mark.parametrize(
     "workflow",
-    ["feature", "unreviewed"],
+    ["feature", "short"],
 )
 def test_markers_of_a_merge_that_a_kill_forgot_never_land(stage: Stage, workflow: str) -> None:
     """Killed between the conflict laid out in the worktree and the row that says so."""
@@ -176,7 +180,7 @@ def test_markers_of_a_merge_that_a_kill_forgot_never_land(stage: Stage, workflow
     waiting = f"touch {reached}; while [ ! -e {go} ]; do sleep 0.02; done"
     stage.hook("meet", f'#!/bin/sh\n[ "$SF_PHASE" = merge ] || exit 0\n{waiting}\n')
     stage.configure(CONFIG + '\n[harness.hooks]\nbefore_run = "./.sf/hooks/meet.sh"\n')
-    stage.workflow("unreviewed", UNREVIEWED)
+    stage.workflow("short", SHORT)
     stage.script(ADHOC_PLAN, scene("execute", write("notes.txt", "agent\n"), say()), ASKS, *PASSING)
     unit = stage.plan(workflow=workflow, adhoc=True)
     live = _start(stage)
@@ -209,9 +213,9 @@ def _put(path: str, script: str) -> Scene:
 
 def _both(stage: Stage) -> None:
     """Two goals, one after the other: the second meets what the first has landed."""
-    stage.workflow("unreviewed", UNREVIEWED)
+    stage.workflow("short", SHORT)
     for goal in ("one", "two"):
-        stage.plan(goal, adhoc=True, workflow="unreviewed")
+        stage.plan(goal, adhoc=True, workflow="short")
         stage.auto()
 
 

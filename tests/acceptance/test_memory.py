@@ -23,23 +23,15 @@ from sf.store import chapters, knowledge, units
 from sf.store.connection import transact
 from singularity_memory.engine import Engine
 from singularity_memory.model import Query
-from tests.support.stage import PASSING, Stage, call, say, scene, write
+from tests.support.stage import PASSING, SHORT, Stage, call, say, scene, write
 
-WORKFLOW = """
-name = "short"
-phases = ["execute", "verify", "merge", "complete"]
-require_tdd = false
-require_review = false
-max_retries = 3
-max_reassess = 2
-"""
 WORDS = "Parsing of dates lives in dates.py; it takes ISO strings only. <turn_status>complete</turn_status>"
 
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
     made = Stage(tmp_path / "project", tmp_path / "home" / ".sf")
-    made.workflow("short", WORKFLOW)
+    made.workflow("short", SHORT)
     made.remember()
     return made
 

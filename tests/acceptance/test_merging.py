@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sf.domain import events
-from sf.domain.events import Event
 from sf.domain.units import HoldKind
 from sf.store import records, runs
-from tests.support.stage import CONFIG, PASSING, Stage, call, plan_scene, say, scene, task, write
+from tests.support.stage import PASSING, SINGLE, Stage, call, plan_scene, say, scene, task, write
 
 ONE = {"title": "S", "tasks": [task("T")]}
 
@@ -48,12 +45,7 @@ def test_commits_that_the_user_makes_meanwhile_are_kept(stage: Stage) -> None:
     stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
     stage.plan()
 
-    def meddle(event: events.Event) -> None:
-        if event.name == events.PHASE_CHANGE and event.data["to"] == "review":
-            stage.file("user.txt", "meanwhile\n")
-            stage.commit("meanwhile")
-
-    assert stage.auto(watch=meddle).ending == "done"
+    assert stage.auto(watch=stage.meanwhile("review", "user.txt", "meanwhile\n")).ending == "done"
     assert (stage.root / "user.txt").exists() and (stage.root / "a.txt").exists()
     assert "meanwhile" in stage.git("log", "--format=%s")
     gates = records.gate_results(stage.read, "slice/m1/s1")
@@ -133,21 +125,8 @@ def test_a_conflict_in_a_binary_file_is_not_resolved_by_looking_elsewhere(stage:
     assert (refused.error_code, "sf-conflicts/1-logo.bin" in refused.detail) == ("no_product", True)
 
 
-def _while_the_milestone_works(stage: Stage, name: str, content: str) -> Callable[[Event], None]:
-    """The user commits a file of their own once the milestone has its worktree."""
-    done: list[bool] = []
-
-    def watch(event: Event) -> None:
-        if event.name == events.PHASE_CHANGE and event.data["to"] == "tdd" and not done:
-            done.append(True)
-            stage.file(name, content)
-            stage.commit("meanwhile")
-
-    return watch
-
-
 def test_a_milestones_conflict_is_resolved_by_its_fix(stage: Stage) -> None:
-    stage.configure(CONFIG.replace("[harness]", '[harness]\nworktree_mode = "milestone-per-worktree"'))
+    stage.configure(SINGLE)
     stage.script(
         plan_scene(ONE),
         scene(
@@ -157,7 +136,7 @@ def test_a_milestones_conflict_is_resolved_by_its_fix(stage: Stage) -> None:
         *PASSING,
     )
     stage.plan()
-    result = stage.auto(watch=_while_the_milestone_works(stage, "notes.txt", "from the user\n"))
+    result = stage.auto(watch=stage.meanwhile("tdd", "notes.txt", "from the user\n"))
     assert result.ending == "done"
     assert (stage.root / "notes.txt").read_text() == "both\n"
     assert stage.git("status", "--porcelain", "--untracked-files=no") == ""
@@ -172,7 +151,7 @@ def test_a_milestones_conflict_is_resolved_by_its_fix(stage: Stage) -> None:
 
 def test_a_milestones_fix_works_on_the_merged_tree_that_failed(stage: Stage) -> None:
     stage.gate("check", "#!/bin/sh\n[ ! -f a.txt ] || [ ! -f user.txt ] || test -f mended.txt\n")
-    stage.configure(CONFIG.replace("[harness]", '[harness]\nworktree_mode = "milestone-per-worktree"'))
+    stage.configure(SINGLE)
     stage.script(
         plan_scene(ONE),
         scene("execute", call("bash", command="cp user.txt mended.txt"), say(), unit="Fix:*"),
@@ -180,7 +159,7 @@ def test_a_milestones_fix_works_on_the_merged_tree_that_failed(stage: Stage) -> 
         *PASSING,
     )
     stage.plan()
-    result = stage.auto(watch=_while_the_milestone_works(stage, "user.txt", "the user's\n"))
+    result = stage.auto(watch=stage.meanwhile("tdd", "user.txt", "the user's\n"))
     assert result.ending == "done"
     assert (stage.root / "mended.txt").read_text() == "the user's\n"
 
@@ -219,11 +198,8 @@ def test_the_worktrees_are_gone_and_nothing_is_left_behind(stage: Stage) -> None
     assert stage.git("branch", "--format=%(refname:short)") == "main"
 
 
-_SINGLE = CONFIG.replace("[harness]", '[harness]\nworktree_mode = "milestone-per-worktree"')
-
-
 def test_what_a_slice_mended_for_its_review_is_not_taken_back_by_the_next(stage: Stage) -> None:
-    stage.configure(_SINGLE)
+    stage.configure(SINGLE)
     stage.script(
         plan_scene(
             {"title": "A", "tasks": [task("T1")]},
@@ -248,21 +224,14 @@ def test_what_a_slice_mended_for_its_review_is_not_taken_back_by_the_next(stage:
 
 
 def test_a_milestones_conflict_may_be_resolved_by_keeping_what_it_wrote(stage: Stage) -> None:
-    stage.configure(_SINGLE)
+    stage.configure(SINGLE)
     stage.script(
         plan_scene({"title": "S", "tasks": [task("T")]}),
         scene("execute", write("notes.txt", "agent\n"), say()),
         *PASSING,
     )
     stage.plan()
-    edited: list[str] = []
-
-    def edit(event: Event) -> None:
-        to_merge = event.name == events.PHASE_CHANGE and event.data["to"] == "merge"
-        if to_merge and event.unit_id == "milestone/m1" and not edited:
-            edited.append(stage.file("notes.txt", "user\n").name)
-            stage.commit("an edit")
-
+    edit = stage.meanwhile("merge", "notes.txt", "user\n", unit="milestone/m1")
     assert stage.auto(watch=edit).ending == "done"
     assert stage.git("show", "main:notes.txt") == "agent"
-    assert "an edit" in stage.git("log", "--format=%s", "main")
+    assert "meanwhile" in stage.git("log", "--format=%s", "main")

@@ -191,17 +191,10 @@ def test_keeping_our_side_of_a_conflict_is_a_resolution(stage: Stage) -> None:
         *PASSING,
     )
     stage.plan()
-    edited: list[str] = []
-
-    def edit(event: events.Event) -> None:
-        to_merge = event.name == events.PHASE_CHANGE and event.data["to"] == "merge"
-        if to_merge and event.unit_id == "slice/m1/s1" and not edited:
-            edited.append(stage.file("notes.txt", "theirs\n").name)
-            stage.commit("an edit")
-
+    edit = stage.meanwhile("merge", "notes.txt", "theirs\n", unit="slice/m1/s1")
     assert stage.auto(watch=edit).ending == "done"
     assert stage.git("show", "main:notes.txt") == "ours"
-    assert "an edit" in stage.git("log", "--format=%s", "main")
+    assert "meanwhile" in stage.git("log", "--format=%s", "main")
 
 
 def test_a_fix_that_was_written_before_its_run_failed_counts(stage: Stage) -> None:

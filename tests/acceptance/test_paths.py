@@ -19,6 +19,7 @@ from tests.support.stage import (
     COMPLETE,
     CONFIG,
     PASSING,
+    SINGLE,
     Stage,
     call,
     plan_scene,
@@ -373,7 +374,7 @@ def test_an_adhoc_task_is_gated_reviewed_and_merged_on_its_own(stage: Stage) -> 
 
 
 def test_milestone_per_worktree_merges_once_at_the_end(stage: Stage) -> None:
-    stage.configure(CONFIG.replace("[harness]", '[harness]\nworktree_mode = "milestone-per-worktree"'))
+    stage.configure(SINGLE)
     stage.script(
         plan_scene({"title": "A", "tasks": [task("TA")]}, {"title": "B", "tasks": [task("TB")]}),
         scene("execute", write("a.txt"), say(), unit="TA"),

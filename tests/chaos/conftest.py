@@ -4,7 +4,7 @@ import platform
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import pytest
 
 from tests.chaos.ground import Ground
 from tests.chaos.plays import SHORT
-from tests.chaos.sweep import FULL, SEED
+from tests.chaos.sweep import FULL, SEED, Swept, Tally
 from tests.chaos.tracer import Order
 
 _TRACER = Path(__file__).with_name("tracer.py")
@@ -46,6 +46,17 @@ def tracer(tmp_path_factory: pytest.TempPathFactory) -> None:
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         pytest.skip(f"processes cannot be traced here: {reason}")
+
+
+@pytest.fixture
+def tally(record_property: Callable[[str, object], None]) -> Tally:
+    """Puts a sweep into the table at the end, and says what it lost."""
+
+    def count(name: str, swept: Swept) -> str:
+        record_property(_TALLY, (name, swept.boundaries, swept.struck, len(swept.losses)))
+        return "\n".join(swept.losses) if swept.struck else "nothing was struck"
+
+    return count
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

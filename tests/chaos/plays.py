@@ -8,6 +8,8 @@ import msgspec
 
 from sf.app import planning
 from tests.support.stage import CONFIG, PASSING, Stage, call, plan_scene, say, scene, task, write
+from tests.support.stage import SHORT as SHORT_WORKFLOW
+from tests.support.stage import SINGLE as SINGLE_WORKTREE
 
 UNIT = "task/a1"
 """The one unit of the short play."""
@@ -15,14 +17,6 @@ UNIT = "task/a1"
 _PRICE = {"input": 3.0, "output": 15.0}
 _TOLD = """#!/bin/sh
 echo "$SF_UNIT_ID" >> "$SF_PROJECT_ROOT/../told.txt"
-"""
-_WORKFLOW = """
-name = "short"
-phases = ["execute", "verify", "merge", "complete"]
-require_tdd = false
-require_review = false
-max_retries = 3
-max_reassess = 2
 """
 _FILES = {"notes.txt": "hello\nmore\n", "a.txt": "text\n", "sub/b.txt": "deep\n"}
 _GATE = """#!/bin/sh
@@ -64,7 +58,7 @@ class Play(msgspec.Struct, frozen=True):
 
 
 def _prepare_short(stage: Stage) -> None:
-    stage.workflow("short", _WORKFLOW)
+    stage.workflow("short", SHORT_WORKFLOW)
     stage.gate("check", _GATE)
     _script_short(stage, _FILES)
     planning.plan(stage.project, "make it", workflow="short", adhoc=True)
@@ -90,8 +84,7 @@ def _script_short(stage: Stage, files: dict[str, str]) -> None:
 
 
 def _prepare_single(stage: Stage) -> None:
-    mode = 'worktree_mode = "milestone-per-worktree"'
-    _prepare_planned(stage, CONFIG.replace("[harness]", f"[harness]\n{mode}", 1))
+    _prepare_planned(stage, SINGLE_WORKTREE)
 
 
 def _prepare_planned(stage: Stage, config: str = CONFIG) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -42,6 +42,10 @@ class Swept(msgspec.Struct, frozen=True):
     boundaries: int
     struck: int
     losses: list[str]
+
+
+Tally = Callable[[str, Swept], str]
+"""Counts a sweep under a name; what was lost, or nothing."""
 
 
 def sweep(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from tests.chaos.stable import Ended, Stable
-from tests.chaos.sweep import FULL
+from tests.chaos.sweep import FULL, Swept, Tally
 from tests.chaos.tracer import Order, Report
 
 
@@ -68,9 +68,7 @@ def beginning(tmp_path: Path) -> Iterator[Beginning]:
         yield beginning
 
 
-def test_an_init_that_was_killed_is_said_again(
-    tracer: None, beginning: Beginning, record_property: Callable[[str, object], None]
-) -> None:
+def test_an_init_that_was_killed_is_said_again(tracer: None, beginning: Beginning, tally: Tally) -> None:
     beginning.reset()
     boundaries = len(beginning.killed(at=0).boundaries)
     whole = beginning.written()
@@ -84,5 +82,5 @@ def test_an_init_that_was_killed_is_said_again(
         again = beginning.sf("init", "--quick")
         if again.code != 0 or beginning.written() != whole:
             losses.append(f"{at}: {again.code} {again.stderr} {sorted(beginning.written())}")
-    record_property("chaos", ("init: kill everything", boundaries, struck, len(losses)))
-    assert not losses, "\n".join(losses)
+    lost = tally("init: kill everything", Swept(boundaries, struck, losses))
+    assert not lost, lost

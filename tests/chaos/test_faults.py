@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
 from contextlib import closing
 
 import pytest
@@ -14,7 +13,7 @@ from tests.chaos.blows import FAULTS
 from tests.chaos.ground import Blow, Ground
 from tests.chaos.invariants import broken
 from tests.chaos.stable import Ended
-from tests.chaos.sweep import FULL, SHARDS, sweep
+from tests.chaos.sweep import FULL, SHARDS, Tally, sweep
 
 POINTS = {
     "ENOSPC once": 1,
@@ -29,12 +28,10 @@ POINTS = {
 @pytest.mark.parametrize("shard", range(SHARDS))
 @pytest.mark.parametrize("blow", FAULTS, ids=lambda blow: blow.name.replace(" ", "-"))
 def test_a_fault_costs_time_at_most(
-    tracer: None, ground: Ground, blow: Blow, shard: int, record_property: Callable[[str, object], None]
+    tracer: None, ground: Ground, blow: Blow, shard: int, tally: Tally
 ) -> None:
-    swept = sweep(ground, blow, shard, POINTS[blow.name])
-    record_property("chaos", (blow.name, swept.boundaries, swept.struck, len(swept.losses)))
-    assert swept.struck > 0
-    assert not swept.losses, "\n".join(swept.losses)
+    lost = tally(blow.name, sweep(ground, blow, shard, POINTS[blow.name]))
+    assert not lost, lost
 
 
 @pytest.mark.parametrize("runs", range(4) if FULL else [1])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from tests.chaos.blows import KILLS
 from tests.chaos.ground import Blow, Ground
-from tests.chaos.sweep import SHARDS, sweep
+from tests.chaos.sweep import SHARDS, Tally, sweep
 
 POINTS = {"kill everything": 4, "kill sf alone": 2, "kill one git": 1, "tear a write": 1}
 
@@ -16,9 +14,7 @@ POINTS = {"kill everything": 4, "kill sf alone": 2, "kill one git": 1, "tear a w
 @pytest.mark.parametrize("shard", range(SHARDS))
 @pytest.mark.parametrize("blow", KILLS, ids=lambda blow: blow.name.replace(" ", "-"))
 def test_nothing_is_lost_or_done_twice_after_a_kill(
-    tracer: None, ground: Ground, blow: Blow, shard: int, record_property: Callable[[str, object], None]
+    tracer: None, ground: Ground, blow: Blow, shard: int, tally: Tally
 ) -> None:
-    swept = sweep(ground, blow, shard, POINTS[blow.name])
-    record_property("chaos", (blow.name, swept.boundaries, swept.struck, len(swept.losses)))
-    assert swept.struck > 0
-    assert not swept.losses, "\n".join(swept.losses)
+    lost = tally(blow.name, sweep(ground, blow, shard, POINTS[blow.name]))
+    assert not lost, lost

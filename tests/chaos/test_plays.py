@@ -20,10 +20,11 @@ from tests.chaos.plays import (
     SINGLE,
     VETOED,
     Outcome,
+    Play,
     contest,
     veto,
 )
-from tests.chaos.sweep import FULL, SEED, Trial, strike, sweep
+from tests.chaos.sweep import FULL, SEED, Swept, Tally, Trial, strike, sweep
 from tests.chaos.tracer import Act
 from tests.support.stage import Stage
 
@@ -34,8 +35,6 @@ _LANDING = Blow("nothing has landed yet", "kill-all", place="tmp_pack_", calls=(
 _STRIDE = 24
 _LONGER = {"planned": (PLANNED, _BLOWS), "single": (SINGLE, _BLOWS), "eventful": (EVENTFUL, _ENDINGS)}
 _MEANWHILE = {"contested": (contest, CONTESTED), "vetoed": (veto, VETOED)}
-
-Record = Callable[[str, object], None]
 
 
 def _cases(blows_of: dict[str, tuple[Blow, ...]]) -> pytest.MarkDecorator:
@@ -58,16 +57,18 @@ def longer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str],
 
 @_cases({name: blows for name, (_, blows) in _LONGER.items()})
 def test_a_longer_play_survives_blows(
-    tracer: None, longer: Callable[[str], Ground], name: str, blow: Blow, record_property: Record
+    tracer: None, longer: Callable[[str], Ground], name: str, blow: Blow, tally: Tally
 ) -> None:
-    _strike(longer(name), blow, name, Trial(("auto",), _LONGER[name][0].outcome), record_property)
+    lost = tally(f"{name}: {blow.name}", _sample(longer(name), blow, _auto(_LONGER[name][0])))
+    assert not lost, lost
 
 
 @_cases(dict.fromkeys(_MEANWHILE, _BLOWS))
 def test_a_merge_with_what_the_user_did_meanwhile_survives_blows(
-    tracer: None, ground: Ground, name: str, blow: Blow, record_property: Record
+    tracer: None, ground: Ground, name: str, blow: Blow, tally: Tally
 ) -> None:
-    _strike(ground, blow, name, _meanwhile(ground, *_MEANWHILE[name]), record_property)
+    lost = tally(f"{name}: {blow.name}", _sample(ground, blow, _meanwhile(ground, *_MEANWHILE[name])))
+    assert not lost, lost
 
 
 @pytest.mark.parametrize("act", ["kill-all", "fail"])
@@ -114,9 +115,10 @@ def _meanwhile(ground: Ground, act: Callable[[Stage], object], outcome: Outcome)
     return Trial(("auto",), outcome, ground.keep("meanwhile"))
 
 
-def _strike(ground: Ground, blow: Blow, name: str, trial: Trial, record_property: Record) -> None:
-    first = random.Random(f"{SEED} {name} {blow.name}").randrange(_STRIDE)
-    swept = sweep(ground, blow, first, 1, trial, stride=_STRIDE)
-    record_property("chaos", (f"{name}: {blow.name}", swept.boundaries, swept.struck, len(swept.losses)))
-    assert swept.struck > 0
-    assert not swept.losses, "\n".join(swept.losses)
+def _auto(play: Play) -> Trial:
+    return Trial(("auto",), play.outcome)
+
+
+def _sample(ground: Ground, blow: Blow, trial: Trial) -> Swept:
+    first = random.Random(f"{SEED} {blow.name} {trial.outcome.mainline}").randrange(_STRIDE)
+    return sweep(ground, blow, first, 1, trial, stride=_STRIDE)

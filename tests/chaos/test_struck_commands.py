@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from tests.chaos.ground import Blow, Ground
 from tests.chaos.invariants import broken
 from tests.chaos.plays import MERGED, REVERTED, UNIT
-from tests.chaos.sweep import SHARDS, Trial, sweep
+from tests.chaos.sweep import Tally, Trial, sweep
 
 BLOWS = (
     Blow("kill everything", "kill-all"),
@@ -23,19 +21,13 @@ POINTS = 2
 @pytest.mark.parametrize("blow", BLOWS, ids=lambda blow: blow.name.replace(" ", "-"))
 @pytest.mark.parametrize("command", ["revert", "clean"])
 def test_a_struck_command_is_said_again(
-    tracer: None, ground: Ground, command: str, blow: Blow, record_property: Callable[[str, object], None]
+    tracer: None, ground: Ground, command: str, blow: Blow, tally: Tally
 ) -> None:
     assert ground.sf("auto").code == 0
     assert broken(ground) == []
     trial = _trial(ground, command)
-    shards = [sweep(ground, blow, shard, POINTS, trial) for shard in range(SHARDS)]
-    struck, losses = (
-        sum(swept.struck for swept in shards),
-        [loss for swept in shards for loss in swept.losses],
-    )
-    record_property("chaos", (f"{command}: {blow.name}", shards[0].boundaries, struck, len(losses)))
-    assert struck > 0
-    assert not losses, "\n".join(losses)
+    lost = tally(f"{command}: {blow.name}", sweep(ground, blow, 0, POINTS, trial, stride=1))
+    assert not lost, lost
 
 
 def _trial(ground: Ground, command: str) -> Trial:

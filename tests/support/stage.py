@@ -16,6 +16,7 @@ from sf.app import intake, planning
 from sf.app.compose import autopilot
 from sf.app.initialise import initialise
 from sf.app.stores import place_of
+from sf.domain import events
 from sf.domain.clock import SystemClock
 from sf.domain.events import Event
 from sf.domain.units import Unit
@@ -45,6 +46,19 @@ models = ["script:test"]
 [tiers.reasoning]
 models = ["script:test"]
 """
+
+SINGLE = CONFIG.replace("[harness]", '[harness]\nworktree_mode = "milestone-per-worktree"', 1)
+"""One worktree for a whole milestone."""
+
+SHORT = """
+name = "short"
+phases = ["execute", "verify", "merge", "complete"]
+require_tdd = false
+require_review = false
+max_retries = 3
+max_reassess = 2
+"""
+"""A workflow for a task that needs neither tests of its own nor a review."""
 
 Turn = dict[str, Any]
 Scene = dict[str, Any]
@@ -182,6 +196,19 @@ class Stage:
                 watch(event)
 
         return asyncio.run(autopilot(self.project, seen, selection))
+
+    def meanwhile(self, to: str, name: str, content: str, *, unit: str = "") -> Callable[[Event], None]:
+        """The user commits a file of their own when a unit, or this one, first comes to a phase."""
+        done: list[Event] = []
+
+        def watch(event: Event) -> None:
+            reached = event.name == events.PHASE_CHANGE and event.data["to"] == to
+            if reached and unit in ("", event.unit_id) and not done:
+                done.append(event)
+                self.file(name, content)
+                self.commit("meanwhile")
+
+        return watch
 
     def submit(self, kind: str, **payload: Any) -> dict[str, Any]:
         """Steer as a command would."""

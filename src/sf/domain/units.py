@@ -83,7 +83,7 @@ class Merging(msgspec.Struct, frozen=True):
     beside: tuple[str, ...] = ()
     """Files with the other side of what markers cannot show; gone when that is resolved."""
     tree: str = ""
-    """What was laid out, as long as nobody has worked on it."""
+    """What was laid out; where the worktree holds something else, somebody has worked on it."""
     laid_out_by: str = ""
     """The run that did it."""
 

@@ -11,7 +11,7 @@ from sf.harness import artifacts
 from sf.harness.attempt import hook_variables, run_hook
 from sf.harness.desk import Desk
 from sf.harness.results import Told, unit_result
-from sf.store import leases, relations, runs, sessions
+from sf.store import leases, runs, sessions
 from sf.workspaces.changes import between
 from sf.workspaces.worktree import Worktree
 
@@ -83,26 +83,24 @@ async def _put_away(desk: Desk, unit: Unit) -> None:
 
 
 async def _leave_shared(desk: Desk, unit: Unit, owner: Unit) -> None:
-    """Leave a shared worktree with what was judged committed; a task leaves nothing else in it."""
+    """Leave a shared worktree with what was judged committed, and nothing else in it."""
     workshop, read = desk.workshop, desk.database.read
-    if unit.base_commit is None or owner.terminal or _is_busy(desk, unit, owner):
+    if unit.base_commit is None or owner.terminal or _is_taken(desk, unit, owner):
+        return
+    last = runs.last_writing(read, owner.id, below=True)
+    if last is None or last.unit_id != unit.id:
+        # What lies there is another's.
         return
     worktree, _ = await workshop.open(owner)
-    last = runs.last_writing(read, owner.id, below=True)
-    # A slice that mended something for its review has no merge of its own in its milestone's worktree.
-    pending = unit.type == "slice" or not _merges(desk, unit)
-    if unit.succeeded and pending and last is not None and last.unit_id == unit.id:
+    # A slice has no merge of its own in its milestone's worktree.
+    if unit.succeeded and (unit.type == "slice" or not _merges(desk, unit)):
         await worktree.commit(_message(unit), tree=last.tree)
-    if unit.in_slice:
-        await workshop.undo_changes(owner, worktree)
+    await workshop.undo_changes(owner, worktree)
 
 
-def _is_busy(desk: Desk, unit: Unit, owner: Unit) -> bool:
-    """Whether another unit has the worktree by now."""
-    read = desk.database.read
-    if unit.in_slice and relations.lane_owner(read, str(unit.parent_id)) not in (None, unit.id):
-        return True
-    running = leases.running(read, desk.station)
+def _is_taken(desk: Desk, unit: Unit, owner: Unit) -> bool:
+    """Whether another unit is at work in the worktree already."""
+    running = leases.running(desk.database.read, desk.station)
     return any(other.id != unit.id and desk.workshop.owner(other).id == owner.id for other in running)
 
 

@@ -110,15 +110,14 @@ async def _land(agent: Agent) -> o.AnyOutcome:
     for _ in range(_RACES):
         head = await desk.workshop.integration_head(unit)
         if await owned.is_ancestor(tip, head):
-            await _keep_landed(agent, head)
-            return o.Done("already merged")
+            return await _already(agent, await _landed(agent, head) or head)
         parents, merged = await joining.join(agent, head, tip)
         if merged.tree is None:
             return await joining.lay_out(agent, head, merged)
-        if len(parents) == 1 and await _landed(agent, head) and merged.tree == await owned.tree_of(head):
-            # On a branch that was rewritten, what landed is no descendant of the unit's own.
-            await _keep_landed(agent, head)
-            return o.Done("already merged")
+        # On a branch that was rewritten, what landed is no descendant of the unit's own.
+        landed = await _landed(agent, head) if len(parents) == 1 else None
+        if landed and merged.tree == await owned.tree_of(head):
+            return await _already(agent, landed)
         await judging.require_lawful(agent, head, merged.tree, by_areas=False)
         refused = await _prove_merged(agent, merged.tree, parents)
         if refused is not None:
@@ -132,14 +131,12 @@ async def _land(agent: Agent) -> o.AnyOutcome:
     raise WorkspaceFailed(f"the integration branch moved {_RACES} times while {unit.id} was being merged")
 
 
-async def _keep_landed(agent: Agent, head: str) -> None:
-    """Record what an earlier run landed; where no commit bears the unit's name, the branch as it is."""
-    owned, landed = agent.desk.workshop.owned, await _landed(agent, head)
-    recorded = _recorded(agent)
-    if landed in recorded or (landed is None and recorded):
-        return
-    commit = landed or head
-    await _keep(agent, await owned.tree_of(commit), commit, "already in the integration branch")
+async def _already(agent: Agent, commit: str) -> o.Done:
+    """An earlier run landed the unit by this commit; on record it is once, by whichever commit came first."""
+    if not _recorded(agent):
+        tree = await agent.desk.workshop.owned.tree_of(commit)
+        await _keep(agent, tree, commit, "already in the integration branch")
+    return o.Done("already merged")
 
 
 async def _landed(agent: Agent, head: str) -> str | None:
