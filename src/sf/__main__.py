@@ -8,8 +8,10 @@ import sys
 def main() -> int:
     """Run the command line; the exit code."""
     try:
+        from sf.surfaces.cli import complaints
         from sf.surfaces.cli.main import run
 
+        complaints.divert()
         return run(sys.argv[1:])
     except KeyboardInterrupt:
         return 130

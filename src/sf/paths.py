@@ -16,9 +16,6 @@ from sf.errors import NotAProject
 DRIFT_FILE = "config-drift.json"
 """In `.sf/runtime/`: keys whose file differs from what the running session uses."""
 
-SCRATCH = "sf-run-"
-"""How the temporary folders of runs begin; the run's id follows."""
-
 _IDENTITY = "project-id"
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import sqlite3
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -170,9 +171,19 @@ def _leftovers(ground: Ground, outcome: Outcome) -> Iterator[str]:
     for what in (folders, [] if outcome.reverted else active, locks, temporary, keeps, landing, owned, half):
         if what:
             yield "left over: " + ", ".join(str(path.relative_to(ground.place)) for path in what)
+    yield from _temporary(ground)
     crash = ground.home / "log" / "crash.log"
     if crash.exists():
         yield f"crash.log: {crash.read_text()[-600:]}"
+
+
+def _temporary(ground: Ground) -> Iterator[str]:
+    """No folder of a run is left where temporary files go."""
+    with closing(sqlite3.connect(ground.project.database)) as connection:
+        known = {str(row[0]) for row in connection.execute("SELECT id FROM runs")}
+    for path in Path(tempfile.gettempdir()).glob("sf-run-*"):
+        if path.name.split("-")[2] in known:
+            yield f"left over: {path}"
 
 
 def _processes(place: Path) -> Iterator[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
 from tests.chaos.ground import Blow, Ground
@@ -64,6 +67,14 @@ MOMENTS = (
         program="python",
         calls=("openat",),
     ),
+    Blow(
+        "the event loop gets no descriptor",
+        "fail",
+        error="EMFILE",
+        kind="descriptors",
+        program="python",
+        calls=("epoll_create1",),
+    ),
     Blow("the index of the user is not installed", "kill-all", place="-index", calls=("rename",)),
 )
 
@@ -89,3 +100,13 @@ def test_a_branch_that_is_not_checked_out_is_moved_once(tracer: None, ground: Gr
     assert git(ground.root, "log", "--format=%s", "elsewhere") == "first"
     left = [*(ground.root / ".git").rglob("*.lock"), *(ground.root / ".git").rglob("*.keep")]
     assert not left
+
+
+def test_a_git_that_is_killed_while_a_run_is_kept_is_asked_again(tracer: None, ground: Ground) -> None:
+    blow = Blow("kept", "kill-one", place="/objects/", program="git commit-tree")
+    ended, report = ground.traced(blow, at=1)
+    assert report.acted and ended.code == 0, ended.stdout + ended.stderr
+    with closing(sqlite3.connect(ground.project.database)) as connection:
+        query = "SELECT id, tree FROM runs WHERE phase = 'execute' ORDER BY id"
+        ((run, tree),) = connection.execute(query).fetchall()
+    assert git(ground.project.repository, "rev-parse", f"refs/sf/runs/{run}^{{tree}}") == tree

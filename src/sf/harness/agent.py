@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -31,7 +30,7 @@ from sf.harness.prompts import Prompt
 from sf.harness.site import WorkSite
 from sf.harness.turn import Dialogue, Ended, Pace
 from sf.harness.workshop import Place
-from sf.paths import SCRATCH
+from sf.policy import scratch
 from sf.policy.mediator import Circumstances, Decision
 from sf.policy.orphans import MARK
 from sf.policy.sandbox import clean_env
@@ -211,7 +210,7 @@ class Agent:
     def scratch(self) -> Path:
         """The run's own temporary folder, kept from one command to the next."""
         if self._scratch is None:
-            self._scratch = Path(tempfile.mkdtemp(prefix=f"{SCRATCH}{self.lease.run_id}-"))
+            self._scratch = scratch.make(self.lease.run_id)
         return self._scratch
 
     def close(self) -> None:

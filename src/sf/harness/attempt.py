@@ -43,6 +43,7 @@ Job = Callable[[Agent], Awaitable[o.AnyOutcome]]
 
 
 _JUDGING = frozenset({Phase.VERIFY, Phase.REVIEW, Phase.MERGE})
+_SNAPSHOT_TRIES = 2
 """Phases that judge what a run before them left in the worktree."""
 
 
@@ -215,22 +216,28 @@ async def _end_orphans(desk: Desk, unit: Unit, lease: Lease) -> None:
 
 
 async def _snapshot(desk: Desk, unit: Unit, lease: Lease, place: Place | None) -> str | None:
-    """Keep the tree as the run left it, untracked files included, under `refs/sf/runs/`."""
+    """Keep the tree as the run left it; a git that was killed or had no room gets a second try."""
     if place is None or unit.phase not in WRITING:
         return None
-    try:
-        leases.require_lease(desk.database.read, lease)
-        tree = await place.worktree.snapshot()
-        tip = await place.worktree.head()
-        commit = await desk.workshop.owned.commit_tree(tree, [tip], f"sf: {unit.id} after run {lease.run_id}")
-        await desk.workshop.owned.set_ref(f"refs/sf/runs/{lease.run_id}", commit)
-        # What the agent wrote into its `.git` must not outlive it: people run git in here too.
-        await place.worktree.refresh_agent_git()
-    except LeaseLost:
-        raise
-    except SfError as error:
-        desk.log.warning("snapshot failed", unit_id=unit.id, unit_type=unit.type, error=error.line())
-        return None
+    for _ in range(_SNAPSHOT_TRIES):
+        try:
+            return await _keep_tree(desk, unit, lease, place)
+        except LeaseLost:
+            raise
+        except SfError as error:
+            desk.log.warning("snapshot failed", unit_id=unit.id, unit_type=unit.type, error=error.line())
+    return None
+
+
+async def _keep_tree(desk: Desk, unit: Unit, lease: Lease, place: Place) -> str:
+    """The worktree's content, untracked files included, now under `refs/sf/runs/`."""
+    leases.require_lease(desk.database.read, lease)
+    tree = await place.worktree.snapshot()
+    tip = await place.worktree.head()
+    commit = await desk.workshop.owned.commit_tree(tree, [tip], f"sf: {unit.id} after run {lease.run_id}")
+    await desk.workshop.owned.set_ref(f"refs/sf/runs/{lease.run_id}", commit)
+    # What the agent wrote into its `.git` must not outlive it: people run git in here too.
+    await place.worktree.refresh_agent_git()
     return tree
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import pwd
 import resource
 import sys
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -155,15 +153,3 @@ def _toolchain(entry: Path, hidden: Sequence[Path]) -> list[Path]:
 def _below(path: Path, hidden: Sequence[Path]) -> bool:
     """Strictly below: a hidden folder itself is never put back by way of PATH or a prefix."""
     return path not in hidden and any(path.is_relative_to(root) for root in hidden)
-
-
-@contextlib.contextmanager
-def scratch_folder(given: Path | None) -> Iterator[Path]:
-    """The job's own temporary folder: the caller's, or one that is removed afterwards."""
-    if given is not None:
-        (given / "home").mkdir(exist_ok=True)
-        yield given
-        return
-    with tempfile.TemporaryDirectory(prefix="sf-", ignore_cleanup_errors=True) as name:
-        (Path(name) / "home").mkdir()
-        yield Path(name)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sf.errors import SandboxUnavailable
 from sf.policy import _confinement as confinement
-from sf.policy import process
+from sf.policy import process, scratch
 from sf.policy._confinement import Job, Profile
 
 _CREATE_RULESET, _ADD_RULE = 444, 445
@@ -53,8 +53,8 @@ class Landlock:
 
     async def execute(self, profile: Profile, job: Job) -> process.Completed:
         """Run the job inside; raise SandboxUnavailable when it could not be confined."""
-        with confinement.scratch_folder(job.scratch) as scratch, contextlib.ExitStack() as open_files:
-            ruleset = self._ruleset(profile, job, scratch)
+        with scratch.of_job(job.scratch, job.env) as folder, contextlib.ExitStack() as open_files:
+            ruleset = self._ruleset(profile, job, folder)
             open_files.callback(os.close, ruleset)
             reader, writer = os.pipe()
             open_files.callback(os.close, reader)
@@ -64,7 +64,7 @@ class Landlock:
             done = await process.run(
                 _launch(ruleset, writer, private, job.argv),
                 cwd=job.cwd,
-                env={**job.env, "HOME": str(scratch / "home"), "TMPDIR": str(scratch)},
+                env={**job.env, "HOME": str(folder / "home"), "TMPDIR": str(folder)},
                 stdin=job.stdin,
                 timeout=job.timeout,
                 grace=job.grace,
@@ -76,7 +76,7 @@ class Landlock:
                 raise SandboxUnavailable(f"Landlock did not hold: {os.read(reader, 4096).decode()}")
         return done
 
-    def _ruleset(self, profile: Profile, job: Job, scratch: Path) -> int:
+    def _ruleset(self, profile: Profile, job: Job, folder: Path) -> int:
         everything = _everything(self.abi)
         block_tcp = not confinement.has_network(profile) and not self.private_network
         ruleset = _create(self.abi, everything, _TCP if block_tcp else 0)
@@ -85,7 +85,7 @@ class Landlock:
         read_only = profile == "read-only"
         for path in (*_outside(Path("/"), self.hidden), *kept, *(inside if read_only else ())):
             _allow(ruleset, path, _READ)
-        for path in (scratch, *(() if read_only else inside)):
+        for path in (folder, *(() if read_only else inside)):
             _allow(ruleset, path, everything)
         for name in _DEVICES:
             _allow(ruleset, Path("/dev") / name, everything)

@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 
 from sf.errors import SandboxUnavailable, WorkspaceFailed
 from sf.policy import _bubblewrap, _confinement, _landlock, process
+from sf.policy import scratch as folders
 from sf.policy._confinement import Job, Profile, Wall
 from sf.policy.process import Completed
 
@@ -158,11 +159,11 @@ class _NoWall:
     kind: str = "off"
 
     async def execute(self, profile: Profile, job: Job) -> Completed:
-        with _confinement.scratch_folder(job.scratch) as scratch:
+        with folders.of_job(job.scratch, job.env) as folder:
             return await process.run(
                 job.argv,
                 cwd=job.cwd,
-                env={**job.env, "HOME": str(scratch / "home"), "TMPDIR": str(scratch)},
+                env={**job.env, "HOME": str(folder / "home"), "TMPDIR": str(folder)},
                 stdin=job.stdin,
                 timeout=job.timeout,
                 grace=job.grace,

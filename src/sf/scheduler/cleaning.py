@@ -6,7 +6,6 @@ A step moves, parks or packs. What it removes is whole somewhere else, or was to
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -18,7 +17,8 @@ from sf.domain.sizes import told
 from sf.domain.units import Unit
 from sf.harness import artifacts
 from sf.observe import disk, trace
-from sf.paths import SCRATCH, Project
+from sf.paths import Project
+from sf.policy import scratch
 from sf.scheduler import courier, leftovers
 from sf.scheduler.leftovers import RUN_REFS, Leftovers
 from sf.store import compacting, knowledge, records, relations, runs, sessions, units
@@ -125,12 +125,8 @@ def _discarding(path: Path) -> Callable[[], Awaitable[str]]:
 
 def _temporary(at: Premises, found: Leftovers) -> list[Step]:
     """What killed processes were filling: checkouts of commits, and temporary folders of ended runs."""
-    scratch = [
-        path
-        for path in sorted(Path(tempfile.gettempdir()).glob(f"{SCRATCH}*"))
-        if (run := runs.get(at.read, path.name.removeprefix(SCRATCH).split("-")[0])) and run.ended_at
-    ]
-    return [_step("remove leftover", path, _discarding(path)) for path in (*found.temporary, *scratch)]
+    ended = [path for run_id, path in scratch.left() if (run := runs.get(at.read, run_id)) and run.ended_at]
+    return [_step("remove leftover", path, _discarding(path)) for path in (*found.temporary, *ended)]
 
 
 def _active(at: Premises, found: Leftovers) -> list[Step]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from sf.domain import outcomes as o
 from sf.domain.clock import Instant
 from sf.domain.runs import Lease
@@ -10,11 +12,11 @@ from sf.harness import lifecycle, settle
 from sf.harness.desk import Desk
 from sf.harness.rules import Rules
 from sf.harness.settle import Ending
-from sf.policy import orphans
+from sf.policy import orphans, scratch
 from sf.scheduler import closing, housekeeping
 from sf.store import leases, runs, units
 from sf.store.tx import Tx
-from sf.workspaces.worktree import remove_folder
+from sf.workspaces.worktree import discard, remove_folder
 
 
 async def recover(desk: Desk) -> list[str]:
@@ -29,11 +31,12 @@ async def recover(desk: Desk) -> list[str]:
     for unit_id in housekeeping.archive_ended(desk):
         desk.log.info("artifacts of an ended unit archived", unit_id=unit_id, unit_type=unit_id.split("/")[0])
     found = leases.running(desk.database.read, desk.station)
-    ended = orphans.end(run.id for unit in found if (run := runs.live_of_unit(desk.database.read, unit.id)))
+    live = [run.id for unit in found if (run := runs.live_of_unit(desk.database.read, unit.id))]
+    ended = orphans.end(live)
     if ended:
         desk.log.warning("processes of interrupted runs ended", count=ended)
+    await _remove_scratch(desk, live)
     rules, now = desk.rules, desk.clock.now()
-
     await desk.database.write(lambda tx: interrupt_all(tx, desk.station, rules, now))
     for unit in found:
         desk.log.warning("unit interrupted", unit_id=unit.id, unit_type=unit.type, phase=unit.phase.value)
@@ -48,6 +51,19 @@ async def _remove_leftovers(desk: Desk) -> None:
         for folder in [*desk.project.worktrees.glob("merge-*"), *desk.project.worktrees.glob(".*")]:
             await remove_folder(desk.workshop.owned, folder)
         await _put_away_again(desk)
+
+
+async def _remove_scratch(desk: Desk, live: list[str]) -> None:
+    """The temporary folders of runs that were cut short, or could not remove theirs."""
+    for run_id, folder in scratch.left():
+        run = runs.get(desk.database.read, run_id)
+        if run is None or (run.ended_at is None and run_id not in live):
+            continue
+        try:
+            await asyncio.to_thread(discard, folder)
+        except OSError as error:
+            # `sf clean` will try again; nothing of it is needed.
+            desk.log.warning("temporary folder kept", folder=str(folder), error=str(error))
 
 
 async def _put_away_again(desk: Desk) -> None:

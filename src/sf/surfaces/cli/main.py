@@ -7,15 +7,14 @@ import importlib
 import io
 import os
 import sys
-import traceback
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
 from sf import __version__
 from sf.domain.excerpt import printable
 from sf.errors import DiskUnusable, InvalidConfig, SfError
+from sf.surfaces.cli import complaints
 from sf.surfaces.cli.speech import Speech
 
 _REFUSALS = frozenset(
@@ -166,7 +165,7 @@ def run(arguments: Sequence[str], speech: Speech | None = None) -> int:
     except Exception as error:  # the outermost boundary: one line for the person, the rest for the log
         if isinstance(error, OSError) and error.errno in _REFUSALS:
             return _explain(_disk_trouble(error))
-        where = _log_traceback()
+        where = complaints.keep_crash()
         _complain(f"{type(error).__name__}: {error} [internal] → {where}")
         return 1
 
@@ -186,16 +185,3 @@ def _explain(error: SfError) -> int:
 
 def _complain(line: str) -> None:
     print(f"sf: {printable(line)}", file=sys.stderr)
-
-
-def _log_traceback() -> str:
-    from sf.paths import sf_home
-
-    path = sf_home() / "log" / "crash.log"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
-            file.write(traceback.format_exc() + "\n")
-    except OSError:
-        return "the traceback could not be written: " + str(Path(path).parent)
-    return f"the traceback is in {path}"
