@@ -44,9 +44,11 @@ async def recover(desk: Desk) -> list[str]:
 
 
 async def _remove_leftovers(desk: Desk) -> None:
-    """Checkouts in which a merge was being proven, and half-filled folders, of a process that was killed."""
+    """What a killed process was filling: checkouts for the proof of a merge, other folders, small files."""
     for index in (desk.workshop.owned.git_dir / "worktrees").glob("merge-*.index"):
         index.unlink()
+    for file in desk.project.runtime.glob(".*.new"):
+        file.unlink(missing_ok=True)
     if desk.project.worktrees.is_dir():
         for folder in [*desk.project.worktrees.glob("merge-*"), *desk.project.worktrees.glob(".*")]:
             await remove_folder(desk.workshop.owned, folder)
