@@ -55,6 +55,10 @@ class Play(msgspec.Struct, frozen=True):
 
     prepare: Callable[[Stage], None]
     outcome: Outcome
+    code: int = 0
+    """How `sf auto` ends."""
+    then: tuple[tuple[str, ...], ...] = ()
+    """What has to be said after it."""
 
 
 def _prepare_short(stage: Stage) -> None:
@@ -81,6 +85,18 @@ def veto(stage: Stage) -> None:
 def _script_short(stage: Stage, files: dict[str, str]) -> None:
     writes = [write(name, content) for name, content in files.items()]
     stage.script(scene("execute", *writes, say()), *PASSING, price=_PRICE)
+
+
+def _prepare_asked(stage: Stage) -> None:
+    _prepare_short(stage)
+    writes = [write(name, content) for name, content in _FILES.items()]
+    asking = say("Text or prose?\n<turn_status>blocked</turn_status>")
+    stage.script(
+        scene("execute", writes[0], asking, visits=[1]),
+        scene("execute", *writes, say()),
+        *PASSING,
+        price=_PRICE,
+    )
 
 
 def _prepare_single(stage: Stage) -> None:
@@ -146,6 +162,9 @@ VETOED = Outcome(
 
 SHORT = Play(_prepare_short, MERGED)
 """One task: written, proven by a real gate, merged."""
+
+ASKED = Play(_prepare_asked, MERGED, code=3, then=(("reply", UNIT, "text"), ("auto",)))
+"""The same, but the agent has a question first, and waits for its answer."""
 
 PLANNED = Play(
     _prepare_planned,

@@ -31,6 +31,10 @@ class Trial(msgspec.Struct, frozen=True):
     """A state that was kept; by default nothing has run yet."""
     done_before: str = ""
     """What the repeated command may say when the struck one had done everything."""
+    code: int = 0
+    """How it ends when nothing strikes it."""
+    then: tuple[tuple[str, ...], ...] = ()
+    """What is said after it, until everything has come to what it comes to."""
 
 
 AUTO = Trial(("auto",), MERGED)
@@ -86,8 +90,14 @@ def strike(ground: Ground, blow: Blow, number: int, trial: Trial = AUTO) -> tupl
     problems = list(_bad_manners(ended, report, ground, blow))
     again = ground.sf(*trial.command)
     had_ended = bool(trial.done_before) and trial.done_before in again.stderr
-    if again.code != 0 and not had_ended:
+    if again.code != trial.code and not had_ended:
         problems.append(f"the clean run ended with {again.code}: {again.stdout[-600:]} {again.stderr[-600:]}")
+    for command in trial.then:
+        after = ground.sf(*command)
+        if after.code != 0:
+            problems.append(
+                f"{command[0]} ended with {after.code}: {after.stdout[-600:]} {after.stderr[-600:]}"
+            )
     torn = 1 if blow.act == "tear" else 0
     # The doctor starts as many processes as half a run; what it looks for is nearly all looked for here.
     doctor = not FULL or number % _DOCTOR == 0

@@ -13,6 +13,7 @@ from tests.chaos.blows import FAULTS, KILLS
 from tests.chaos.ground import Blow, Ground
 from tests.chaos.invariants import broken, git
 from tests.chaos.plays import (
+    ASKED,
     CONTESTED,
     EVENTFUL,
     MERGED,
@@ -33,7 +34,12 @@ _ENDINGS = tuple(blow for blow in KILLS if blow.act != "kill-one")
 """Blows that end the session: whatever makes a run fail is another visit of the script's."""
 _LANDING = Blow("nothing has landed yet", "kill-all", place="tmp_pack_", calls=("unlink",))
 _STRIDE = 24
-_LONGER = {"planned": (PLANNED, _BLOWS), "single": (SINGLE, _BLOWS), "eventful": (EVENTFUL, _ENDINGS)}
+_LONGER = {
+    "planned": (PLANNED, _BLOWS),
+    "single": (SINGLE, _BLOWS),
+    "eventful": (EVENTFUL, _ENDINGS),
+    "asked": (ASKED, _ENDINGS),
+}
 _MEANWHILE = {"contested": (contest, CONTESTED), "vetoed": (veto, VETOED)}
 
 
@@ -116,7 +122,7 @@ def _meanwhile(ground: Ground, act: Callable[[Stage], object], outcome: Outcome)
 
 
 def _auto(play: Play) -> Trial:
-    return Trial(("auto",), play.outcome)
+    return Trial(("auto",), play.outcome, code=play.code, then=play.then)
 
 
 def _sample(ground: Ground, blow: Blow, trial: Trial) -> Swept:
