@@ -301,7 +301,8 @@ def test_a_process_that_outlives_its_run_changes_nothing_that_lands(stage: Stage
     left: list[int] = []
 
     def look() -> None:
-        left.extend(orphans.marked(run.id for run in runs.of_unit(stage.read, "task/m1/s1/t1")))
+        found = runs.of_unit(stage.read, "task/m1/s1/t1")
+        left.extend(orphans.marked(orphans.run_mark(run.id) for run in found))
 
     try:
         stage.auto(watch=once("tdd", "task", look))

@@ -136,12 +136,16 @@ def _log_takeover(project: Project, stale: lock.Holder) -> None:
 
 
 def _stop_on_signals(loop: Loop) -> Callable[[], None]:
+    """End the session in order on Ctrl-C, on a request to end, and when the terminal is closed."""
     running = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    # Under nohup a hang-up is ignored, and stays so.
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    numbers = (signal.SIGINT, signal.SIGTERM, *(() if ignored else (signal.SIGHUP,)))
+    for number in numbers:
         running.add_signal_handler(number, loop.stop)
 
     def restore() -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in numbers:
             running.remove_signal_handler(number)
 
     return restore

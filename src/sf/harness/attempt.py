@@ -21,6 +21,7 @@ from sf.errors import (
     Canceled,
     HookFailed,
     HookTimeout,
+    InvalidConfig,
     LeaseLost,
     Mistake,
     ModelUnavailable,
@@ -38,13 +39,14 @@ from sf.harness.settle import Ending
 from sf.harness.workshop import Place
 from sf.policy import orphans
 from sf.store import leases
+from sf.unbroken import to_the_end
 
 Job = Callable[[Agent], Awaitable[o.AnyOutcome]]
 
 
 _JUDGING = frozenset({Phase.VERIFY, Phase.REVIEW, Phase.MERGE})
-_SNAPSHOT_TRIES = 2
 """Phases that judge what a run before them left in the worktree."""
+_SNAPSHOT_TRIES = 2
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -74,6 +76,14 @@ async def attempt(desk: Desk, unit: Unit, lease: Lease, job: Job) -> Finished:
     except Exception as error:  # the boundary of a run: recorded, converted, charged as a try
         desk.log.error("run failed", unit_id=unit.id, unit_type=unit.type, error=traceback.format_exc())
         outcome = o.Failed("internal", f"{type(error).__name__}: {error}")
+    # Who is told to stop now has ended already: its outcome is settled as it is.
+    return await to_the_end(_wind_down(desk, unit, lease, progress, outcome, started_at))
+
+
+async def _wind_down(
+    desk: Desk, unit: Unit, lease: Lease, progress: _Progress, outcome: o.AnyOutcome, started_at: int
+) -> Finished:
+    """What follows a run whichever way it ended: nothing lives on, the hook runs, the tree is kept."""
     await _end_orphans(desk, unit, lease)
     await _after_run(desk, unit, lease, progress)
     tree = await _snapshot(desk, unit, lease, progress.place)
@@ -201,7 +211,10 @@ def _from_error(error: SfError) -> o.AnyOutcome:
         return o.Overspent(error.scope, error.key, error.message, error.wanted)
     if isinstance(error, Canceled):
         return o.CalledOff(error.code)
-    message = error.message + (f" ({error.hint})" if error.hint else "")
+    details = [error.hint] if error.hint else []
+    if isinstance(error, InvalidConfig):
+        details += error.problems
+    message = error.message + (f" ({'; '.join(details)})" if details else "")
     if isinstance(error, Mistake | ModelUnavailable | SandboxUnavailable):
         return o.Unconfigured(error.code, message)
     return o.Failed(error.code, message)
@@ -210,7 +223,7 @@ def _from_error(error: SfError) -> o.AnyOutcome:
 async def _end_orphans(desk: Desk, unit: Unit, lease: Lease) -> None:
     """Kill what the run's commands left running: the tree must not change once it is judged."""
     if desk.leaks(unit.phase):
-        count = await asyncio.to_thread(orphans.end, [lease.run_id])
+        count = await asyncio.to_thread(orphans.end, [orphans.run_mark(lease.run_id)])
         if count:
             desk.log.warning("left-over processes ended", unit_id=unit.id, unit_type=unit.type, count=count)
 

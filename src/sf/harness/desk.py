@@ -10,7 +10,7 @@ from typing import Literal
 from sf.config.schema import Config
 from sf.domain import events
 from sf.domain.clock import Clock
-from sf.domain.phases import WRITING, Phase
+from sf.domain.phases import Phase
 from sf.harness.hooks import HookRunner
 from sf.harness.knowledge import Knowledge
 from sf.harness.prompts import Prompts
@@ -67,7 +67,7 @@ class Desk:
 
     def leaks(self, phase: Phase) -> bool:
         """Whether a command of this phase could leave a process behind: only bubblewrap takes all with it."""
-        used = {Phase.VERIFY: self.gate_sandbox, **dict.fromkeys(WRITING, self.sandbox)}.get(phase)
+        used = self.gate_sandbox if phase in (Phase.VERIFY, Phase.MERGE) else self.sandbox
         return used is not None and used.kind != "bubblewrap"
 
     def readable(self) -> list[Path]:

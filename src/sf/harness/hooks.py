@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import shlex
 import time
 from collections.abc import Mapping
@@ -15,7 +17,7 @@ from sf.domain.excerpt import head_and_tail
 from sf.errors import HookFailed, HookTimeout
 from sf.observe.log import Log
 from sf.observe.trace import Tracer
-from sf.policy import process
+from sf.policy import orphans, process
 
 HookType = Literal[
     "before_run",
@@ -40,6 +42,10 @@ DEFAULT_TIMEOUTS: dict[str, float] = {
     "on_event": 30.0,
     "post_unit": 60.0,
 }
+
+
+_FIRST_LINE = 256
+"""More of a first line the kernel does not read either."""
 
 
 class HookRunner:
@@ -117,18 +123,23 @@ class HookRunner:
     ) -> tuple[process.Completed, str]:
         allowed = self.timeout(kind)
         started_at = time.time_ns() // 1_000_000
+        mark = self.mark(kind, trace_id)
         try:
             done = await process.run(
                 self.argv(command),
                 cwd=cwd,
-                env={**self._environment, **variables},
+                env={**self._environment, **variables, orphans.HOOK_MARK: mark},
                 stdin=msgspec.json.encode(payload) + b"\n",
                 timeout=allowed,
                 grace=1.0,
                 kill_after=1.0,
             )
         except (OSError, ValueError) as error:
-            raise HookFailed(f"{kind} hook {command!r} cannot be run: {error}") from error
+            reason = unrunnable(Path(self.argv(command)[0])) if isinstance(error, OSError) else ""
+            raise HookFailed(f"{kind} hook {command!r} cannot be run: {reason or error}") from error
+        if done.timed_out:
+            # What left the process group is ended too.
+            await asyncio.to_thread(orphans.end, [orphans.hook_mark(mark)])
         failed = "hook_timeout" if done.timed_out else "hook_failed" if done.exit_code != 0 else ""
         self._tracer.span(
             "hook",
@@ -148,6 +159,10 @@ class HookRunner:
             output=output or None,
         )
         return done, output
+
+    def mark(self, kind: HookType, trace_id: str) -> str:
+        """What tells the processes of a hook for one run or unit from those of all others."""
+        return f"{kind} {trace_id} {self._root}"
 
     def timeout(self, kind: HookType) -> float:
         """How long a hook may take."""
@@ -171,3 +186,20 @@ def script_path(root: Path, name: str) -> Path:
         return given
     own = root / ".sf" / given
     return own if own.exists() else root / given
+
+
+def unrunnable(script: Path) -> str:
+    """Why a script that is there cannot be run, by its first line; empty when nothing speaks against it."""
+    try:
+        with script.open("rb") as file:
+            first = file.readline(_FIRST_LINE)
+    except OSError:
+        return ""
+    if not first.startswith(b"#!"):
+        return ""
+    if first.endswith(b"\r\n"):
+        return "its lines end as Windows ends them (CRLF); save it with LF"
+    words = os.fsdecode(first[2:]).split()
+    if words and words[0].startswith("/") and not Path(words[0]).exists():
+        return f"what its first line names is not there: {words[0]}"
+    return ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -13,7 +15,7 @@ from sf.domain import plans
 from sf.domain.phases import Phase
 from sf.domain.plans import Plan
 from sf.domain.units import Unit
-from sf.errors import BadUsage, InvalidPlan, NoProduct
+from sf.errors import BadUsage, InvalidPlan, NoProduct, SfError
 from sf.harness import artifacts, judging
 from sf.harness.agent import Agent, must_submit, nothing_missing
 from sf.harness.desk import Desk
@@ -88,8 +90,15 @@ async def write_code(agent: Agent) -> o.AnyOutcome:
     missing = _missing_tests(agent) if unit.phase is Phase.TDD else _missing_change(agent)
     try:
         ended = await agent.converse(unit.phase.value, for_phase(unit.phase), missing)
-    finally:
-        taken_back = await judging.take_back(agent)
+    except asyncio.CancelledError:
+        # What cannot be judged now is when the next run ends: both are measured from the unit's base.
+        with contextlib.suppress(SfError):
+            await judging.take_back(agent)
+        raise
+    except Exception:
+        await judging.take_back(agent)
+        raise
+    taken_back = await judging.take_back(agent)
     if taken_back:
         raise judging.refused(taken_back)
     if ended.how in ("complete", "turns_spent"):

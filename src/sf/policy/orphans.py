@@ -1,4 +1,4 @@
-"""Processes that outlived the run which started them, found by the run's mark in their environment."""
+"""Processes that outlived the run or hook which started them, found by its mark in their environment."""
 
 from __future__ import annotations
 
@@ -9,15 +9,29 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from sf.errors import WorkspaceFailed
+
 MARK = "SF_RUN_ID"
 """The variable that every command, hook and gate of a run gets."""
+HOOK_MARK = "SF_HOOK_ID"
+"""The variable that every hook gets."""
 _PATIENCE = 5.0
 _LOOK = 0.02
 
 
-def marked(run_ids: Iterable[str]) -> list[int]:
-    """The live processes that a run has started, this one aside."""
-    wanted = [f"{MARK}={run_id}".encode() for run_id in run_ids]
+def run_mark(run_id: str) -> str:
+    """What the processes of a run have in their environment."""
+    return f"{MARK}={run_id}"
+
+
+def hook_mark(hook_id: str) -> str:
+    """What the processes of a hook have in their environment."""
+    return f"{HOOK_MARK}={hook_id}"
+
+
+def marked(marks: Iterable[str]) -> list[int]:
+    """The live processes with one of these marks, this one aside."""
+    wanted = [mark.encode() for mark in marks]
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -30,9 +44,12 @@ def marked(run_ids: Iterable[str]) -> list[int]:
     return found
 
 
-def end(run_ids: Iterable[str]) -> int:
-    """Kill what these runs left behind, and wait until it is gone; how many there were."""
-    names = list(run_ids)
+def end(marks: Iterable[str]) -> int:
+    """Kill what bears one of these marks, and wait until it is gone; how many there were.
+
+    Raises WorkspaceFailed when something does not end: nothing may begin where it still writes.
+    """
+    names = list(marks)
     left = marked(names) if names else []
     count = len(left)
     deadline = time.monotonic() + _PATIENCE
@@ -42,4 +59,7 @@ def end(run_ids: Iterable[str]) -> int:
                 os.kill(pid, signal.SIGKILL)
         time.sleep(_LOOK)
         left = marked(names)
+    if left:
+        hint = f"end it yourself: kill -9 {left[0]}"
+        raise WorkspaceFailed(f"process {left[0]} of an earlier run cannot be ended", hint=hint)
     return count

@@ -18,7 +18,7 @@ from sf.errors import InvalidConfig
 from sf.harness.agent import Agent
 from sf.harness.attempt import hook_variables
 from sf.harness.desk import Desk
-from sf.harness.hooks import script_path
+from sf.harness.hooks import script_path, unrunnable
 from sf.harness.results import unit_result
 from sf.policy.sandbox import clean_env
 from sf.store import leases, ledger, records, sessions
@@ -41,7 +41,7 @@ def digest(root: Path, script: str) -> str:
 
 
 def problems(root: Path, scripts: Sequence[str]) -> list[str]:
-    """What is wrong with configured gates: missing, or without the run bit."""
+    """What is wrong with configured gates: missing, without the run bit, or nothing that could run them."""
     found = []
     for script in dict.fromkeys(scripts):
         path = script_path(root, script)
@@ -49,6 +49,8 @@ def problems(root: Path, scripts: Sequence[str]) -> list[str]:
             found.append(f"gate {script}: there is no such file ({path})")
         elif not os.access(path, os.X_OK):
             found.append(f"gate {script}: has no run bit (chmod +x {path})")
+        elif trouble := unrunnable(path):
+            found.append(f"gate {script}: {trouble}")
     return found
 
 

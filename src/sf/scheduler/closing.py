@@ -132,15 +132,14 @@ async def _keep_unmerged(desk: Desk, unit: Unit, head: str, worktree: Worktree) 
 async def _post_unit(desk: Desk, unit: Unit) -> None:
     verdict: Told = "canceled" if unit.verdict is None else unit.verdict
     desk.announce(events.POST_UNIT, unit.id, verdict=verdict)
-    if not desk.hooks.commands("post_unit"):
-        return
-    try:
-        await desk.hooks.run(
-            "post_unit",
-            unit_result(desk, unit, verdict=verdict, error="" if unit.succeeded else unit.hold_detail),
-            cwd=desk.project.root,
-            trace_id=unit.id,
-            variables=hook_variables(desk, unit, "", unit.workspace or ""),
-        )
-    except HookTimeout as error:
-        desk.log.warning("hook failed", unit_id=unit.id, unit_type=unit.type, error=error.line())
+    told = unit_result(desk, unit, verdict=verdict, error="" if unit.succeeded else unit.hold_detail)
+    variables = hook_variables(desk, unit, "", unit.workspace or "")
+    for command in desk.hooks.commands("post_unit"):
+        try:
+            await desk.hooks.one(
+                *("post_unit", command, told), cwd=desk.project.root, trace_id=unit.id, variables=variables
+            )
+        except HookTimeout as error:
+            # The others are told all the same.
+            desk.log.warning("hook failed", unit_id=unit.id, unit_type=unit.type, error=error.line())
+            desk.announce(events.WARNING, unit.id, detail=error.message)

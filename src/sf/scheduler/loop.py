@@ -171,6 +171,7 @@ class Loop:
             self._desk.log.warning("config drift", field=drift.key, running=drift.running, file=drift.file)
         # What `sf status` shows as drift; the file goes when the session ends.
         lines = [item.told() for item in self._live.drift]
+        self._desk.project.runtime.mkdir(parents=True, exist_ok=True)
         (self._desk.project.runtime / DRIFT_FILE).write_bytes(msgspec.json.encode(lines))
         self._apply_config(self._live.current)
         self._desk.announce(events.CONFIG_RELOADED, drift=[item.key for item in reloaded.drift])
@@ -236,7 +237,8 @@ class Loop:
             most = 1 if hooked else self._selection.left(self._dispatched)
             batch, found = found[:most], found[most:]
             for unit in batch:
-                if not await self._may_dispatch(unit):
+                # A hook takes its time: whoever stopped the session meanwhile wants nothing more begun.
+                if self._stopped() or not await self._may_dispatch(unit) or self._stopped():
                     return seen
             if await self._claim(batch) < len(batch):
                 # One may have been parked with a question that has a deadline.
@@ -262,6 +264,8 @@ class Loop:
         self._dispatched += len(taken)
         for unit, lease in taken:
             self._roster.start(unit, lease)
+        if self._stopping:
+            self._roster.stop("shutdown")
         return len(taken)
 
     async def _may_dispatch(self, unit: Unit) -> bool:

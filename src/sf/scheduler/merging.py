@@ -6,10 +6,7 @@ but that tree is, before the branch moves.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
 
 from sf.domain import events
 from sf.domain import outcomes as o
@@ -25,6 +22,7 @@ from sf.review import gates
 from sf.scheduler import joining
 from sf.store import leases, records, sessions, units
 from sf.store.tx import Tx
+from sf.unbroken import to_the_end
 from sf.workspaces.refusals import BranchMoved, CheckoutBusy
 from sf.workspaces.worktree import Worktree, checkout_folder, remove_folder
 
@@ -157,7 +155,8 @@ async def _move_branch(agent: Agent, head: str, commit: str) -> o.AnyOutcome | N
     desk.announce(events.MERGE_READY, unit.id, commit=commit)
     branch = desk.workshop.integration_branch(unit)
     try:
-        await _to_the_end(desk.workshop.user.land(branch, head, commit, desk.workshop.owned))
+        # What has landed has landed: nobody stops half-way.
+        await to_the_end(desk.workshop.user.land(branch, head, commit, desk.workshop.owned))
     except BranchMoved:
         return None
     except CheckoutBusy as busy:
@@ -165,20 +164,6 @@ async def _move_branch(agent: Agent, head: str, commit: str) -> o.AnyOutcome | N
         named = f": {', '.join(busy.paths[:10])}" if busy.paths else ""
         return o.Held(HoldKind.CHECKOUT_DIRTY, f"{busy.message}{named}")
     return o.Done("merged")
-
-
-async def _to_the_end(landing: Coroutine[Any, Any, object]) -> None:
-    """A landing is not left half-way: a cancellation meanwhile is set aside, for what landed has landed."""
-    task = asyncio.ensure_future(landing)
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            current = asyncio.current_task()
-            if task.cancelled() or current is None:
-                raise
-            current.uncancel()
-    task.result()
 
 
 async def _record_landing(agent: Agent, outcome: o.AnyOutcome, tree: str, commit: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from sf.domain import events
 from sf.domain import outcomes as o
 from sf.domain.clock import Instant
 from sf.domain.runs import Lease
@@ -27,20 +28,32 @@ async def recover(desk: Desk) -> list[str]:
     landing = await desk.workshop.user.recover_landing()
     if landing:
         desk.log.warning("an interrupted merge was put right", detail=landing)
+    found = leases.running(desk.database.read, desk.station)
+    live = await _end_processes(desk, [*found, *leases.canceled_with_claim(desk.database.read, desk.station)])
     await _remove_leftovers(desk)
+    await _remove_scratch(desk, live)
     for unit_id in housekeeping.archive_ended(desk):
         desk.log.info("artifacts of an ended unit archived", unit_id=unit_id, unit_type=unit_id.split("/")[0])
-    found = leases.running(desk.database.read, desk.station)
-    live = [run.id for unit in found if (run := runs.live_of_unit(desk.database.read, unit.id))]
-    ended = orphans.end(live)
-    if ended:
-        desk.log.warning("processes of interrupted runs ended", count=ended)
-    await _remove_scratch(desk, live)
     rules, now = desk.rules, desk.clock.now()
     await desk.database.write(lambda tx: interrupt_all(tx, desk.station, rules, now))
     for unit in found:
         desk.log.warning("unit interrupted", unit_id=unit.id, unit_type=unit.type, phase=unit.phase.value)
     return [unit.id for unit in found]
+
+
+async def _end_processes(desk: Desk, found: list[Unit]) -> list[str]:
+    """End what the units' runs and the hooks of units that ended left running; the ids of the runs.
+
+    Before anything else is touched: what still writes would undo it, or stand in its way.
+    """
+    read = desk.database.read
+    live = [run.id for unit in found if (run := runs.live_of_unit(read, unit.id))]
+    hooks = [desk.hooks.mark("post_unit", unit.id) for unit in units.to_wind_up(read, desk.station)]
+    marks = [*map(orphans.run_mark, live), *map(orphans.hook_mark, hooks)]
+    ended = await asyncio.to_thread(orphans.end, marks)
+    if ended:
+        desk.log.warning("processes of interrupted runs ended", count=ended)
+    return live
 
 
 async def _remove_leftovers(desk: Desk) -> None:
@@ -51,7 +64,11 @@ async def _remove_leftovers(desk: Desk) -> None:
         file.unlink(missing_ok=True)
     if desk.project.worktrees.is_dir():
         for folder in [*desk.project.worktrees.glob("merge-*"), *desk.project.worktrees.glob(".*")]:
-            await remove_folder(desk.workshop.owned, folder)
+            try:
+                await remove_folder(desk.workshop.owned, folder)
+            except OSError as error:
+                desk.log.warning("leftover kept", folder=str(folder), error=str(error))
+                desk.announce(events.WARNING, detail=f"{folder} cannot be removed: {error}")
         await _put_away_again(desk)
 
 

@@ -66,8 +66,10 @@ class Roster:
         """Call the runs of some units off at once."""
         for run_id, unit in self._units.items():
             if unit.id in unit_ids and run_id not in self._settling:
+                told_before = run_id in self._desk.stops
                 self._desk.stops[run_id] = "cancel"
-                self._interrupt(run_id, self._tasks[run_id])
+                if not told_before:
+                    self._interrupt(run_id, self._tasks[run_id])
 
     def _interrupt(self, run_id: str, task: asyncio.Task[None]) -> None:
         # A task that is canceled before its first step never runs, and so would never be settled; it looks

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from sf.errors import GitFailed, WorkspaceFailed
+from sf.unbroken import to_the_end
 
 _CHUNK = 1 << 16
 _GRACE = 1.0
@@ -147,8 +148,8 @@ class Git:
         command.append(f"--git-dir={call.git_dir}")
         if call.work_tree is not None:
             command.append(f"--work-tree={call.work_tree}")
-        try:
-            return await asyncio.create_subprocess_exec(
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
                 *command,
                 *call.args,
                 stdin=stdin,
@@ -159,6 +160,14 @@ class Git:
                 start_new_session=True,
                 pass_fds=(*self._held, *call.pass_fds),
             )
+        )
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # asyncio would kill it outright, and a git killed so leaves its locks.
+            with contextlib.suppress(OSError):
+                await kill(await to_the_end(starting))
+            raise
         except (FileNotFoundError, NotADirectoryError) as error:
             if error.filename == "git":
                 raise WorkspaceFailed("git is not installed", hint="install git 2.38 or newer") from error

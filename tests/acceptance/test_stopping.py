@@ -1,0 +1,204 @@
+"""Stopping at awkward moments: while a run winds down, while a hook is asked, when the terminal goes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sf.app import planning
+from sf.domain.decide import Counter
+from sf.store import ledger, runs
+from tests.support.stage import CONFIG, PASSING, SHORT, Stage, call, plan_scene, say, scene, task, write
+
+UNIT = "task/a1"
+_PATIENCE = 30.0
+_SLOW = """#!/bin/sh
+[ "$SF_PHASE" = "{phase}" ] && [ "$SF_UNIT_TYPE" = task ] || exit 0
+touch "$SF_PROJECT_ROOT/../begun"
+n=0
+while ! [ -e "$SF_PROJECT_ROOT/../go" ] && [ $n -lt 200 ]; do sleep 0.05; n=$((n+1)); done
+"""
+
+_DAEMON = """#!/bin/sh
+setsid sh -c 'echo $$ > "$SF_PROJECT_ROOT/../pid"; sleep 60' </dev/null >/dev/null 2>&1 &
+sleep 60
+"""
+
+
+@pytest.fixture
+def short(stage: Stage) -> Stage:
+    """One task: written, proven, merged."""
+    stage.workflow("short", SHORT)
+    stage.script(scene("execute", write("a.txt"), say()), *PASSING)
+    planning.plan(stage.project, "make it", workflow="short", adhoc=True)
+    return stage
+
+
+def _hooked(stage: Stage, kind: str, script: str, more: str = "") -> None:
+    stage.hook("slow", script)
+    value = '["./.sf/hooks/slow.sh"]' if kind in ("pre_dispatch", "post_unit") else '"./.sf/hooks/slow.sh"'
+    stage.configure(f"{CONFIG}[harness.hooks]\n{kind} = {value}\n{more}")
+
+
+@contextmanager
+def _live(stage: Stage) -> Iterator[subprocess.Popen[str]]:
+    """`sf auto` as a process; killed at the latest when the block ends."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sf", "auto"],
+        cwd=stage.root,
+        env={**os.environ, "SF_HOME": str(stage.home), "HOME": str(stage.home.parent)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def _begun(stage: Stage) -> Callable[[], bool]:
+    return (stage.root.parent / "begun").exists
+
+
+def _go(stage: Stage) -> None:
+    (stage.root.parent / "go").touch()
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return (Path("/proc") / str(pid) / "stat").read_text().split()[2] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_run_that_winds_down_is_settled_as_it_ended(short: Stage) -> None:
+    _hooked(short, "after_run", _SLOW.format(phase="execute"))
+    with _live(short) as process:
+        _until(_begun(short))
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+        _go(short)
+        assert process.wait(_PATIENCE) == 130
+    (run,) = runs.of_unit(short.read, UNIT)
+    assert (run.outcome, run.tree is not None) == ("success", True)
+    assert short.unit(UNIT).claim_holder is None
+    assert short.auto().ending == "done"
+    assert ledger.count(short.read, short.unit(UNIT), Counter("interruptions", "execute")) == 0
+
+
+def test_what_is_called_off_while_it_winds_down_does_not_hold_the_others_up(stage: Stage) -> None:
+    _hooked(stage, "after_run", _SLOW.format(phase="execute"))
+    tasks = [task("T1"), task("T2", blocked_by=["T1"])]
+    stage.script(
+        plan_scene({"title": "A slice", "tasks": tasks}),
+        *(scene("execute", write(f"{name}.txt"), say(), unit=name) for name in ("T1", "T2")),
+        *PASSING,
+    )
+    stage.plan()
+    with _live(stage) as process:
+        _until(_begun(stage))
+        for _ in range(2):
+            stage.queue("abandon", unit_id="task/m1/s1/t1", reason="no", now=True)
+        time.sleep(0.3)
+        _go(stage)
+        output, _ = process.communicate(timeout=_PATIENCE)
+    assert "neither run nor wait" not in output and process.returncode in (0, 3), output
+    assert stage.unit("task/m1/s1/t1").claim_holder is None
+    assert not runs.live(stage.read)
+
+
+def test_what_has_landed_is_not_called_off(short: Stage) -> None:
+    _hooked(short, "after_run", _SLOW.format(phase="merge"))
+    with _live(short) as process:
+        _until(_begun(short))
+        short.queue("abandon", unit_id=UNIT, reason="no", now=True)
+        time.sleep(0.3)
+        _go(short)
+        process.communicate(timeout=_PATIENCE)
+    assert short.git("log", "-1", "--format=%s", "main") == f"Merge {UNIT}: make it"
+    assert short.unit(UNIT).succeeded
+
+
+def test_nothing_is_begun_after_a_stop(short: Stage) -> None:
+    for goal in ("another", "a third"):
+        planning.plan(short.project, goal, workflow="short", adhoc=True)
+    _hooked(short, "pre_dispatch", _SLOW.format(phase="execute"))
+    with _live(short) as process:
+        _until(_begun(short))
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        _go(short)
+        assert process.wait(_PATIENCE) == 130
+    assert runs.of_unit(short.read, UNIT) == []
+
+
+def test_a_closed_terminal_is_a_stop_and_no_crash(short: Stage) -> None:
+    short.script(scene("execute", call("bash", command="sleep 20"), write("a.txt"), say()), *PASSING)
+    with _live(short) as process:
+        _until(lambda: bool(runs.live(short.read)))
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(_PATIENCE) == 130
+    assert "interrupted" in short.sf("status").stdout
+    assert not runs.live(short.read)
+    assert ledger.count(short.read, short.unit(UNIT), Counter("interruptions", "execute")) == 0
+
+
+def test_the_next_start_ends_what_a_called_off_run_left_at_work(short: Stage) -> None:
+    _hooked(
+        short,
+        "before_run",
+        '#!/bin/sh\nexec >/dev/null 2>&1\necho $$ > "$SF_PROJECT_ROOT/../pid"\n'
+        "n=0\nwhile [ $n -lt 400 ]; do echo junk > junk.txt; sleep 0.05; n=$((n+1)); done\n",
+    )
+    place = short.root.parent / "pid"
+    with _live(short) as process:
+        _until(lambda: place.exists() and place.read_text().strip() != "")
+        process.kill()
+        process.wait()
+    pid = int(place.read_text())
+    assert _alive(pid)
+    short.submit("abandon", unit_id=UNIT, reason="no")
+    assert short.auto().ending == "done"
+    assert not _alive(pid)
+
+
+def test_a_post_unit_hook_that_hangs_ends_with_all_it_started_and_the_next_is_told(short: Stage) -> None:
+    short.hook("second", '#!/bin/sh\ntouch "$SF_PROJECT_ROOT/../second"\n')
+    short.hook("first", _DAEMON)
+    hooks = '["./.sf/hooks/first.sh", "./.sf/hooks/second.sh"]'
+    short.configure(f'{CONFIG}[harness.hooks]\npost_unit = {hooks}\ntimeouts.post_unit = "500ms"\n')
+    told: list[str] = []
+    short.auto(watch=lambda event: told.append(str(event.data.get("detail", ""))))
+    assert (short.root.parent / "second").exists()
+    assert not _alive(int((short.root.parent / "pid").read_text()))
+    assert any("took longer" in line for line in told)
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [("#!/bin/sh\r\nexit 0\r\n", "CRLF"), ("#!/no/such/thing\nexit 0\n", "/no/such/thing")],
+)
+def test_a_gate_that_cannot_run_is_nobodys_failure(short: Stage, script: str, told: str) -> None:
+    (short.root / ".sf/gates/check.sh").write_bytes(script.encode())
+    assert told in short.sf("doctor").stdout
+    ended = short.sf("auto")
+    assert ended.returncode != 0 and told in ended.stdout + ended.stderr
+    assert short.unit(UNIT).verdict is None
+    assert all(run.outcome != "failure" for run in runs.of_unit(short.read, UNIT))
