@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from sf.domain.clock import rfc3339
-from sf.domain.reverting import Authored, Choice, Ghost, Step, choose, is_kin, landing_subject
+from sf.domain.reverting import Authored, Choice, Ghost, Step, choose, has_subject, is_kin, landing_subject
 from sf.domain.units import Status, Unit
 from sf.errors import WrongState
 from sf.harness.workshop import Workshop
@@ -33,6 +33,7 @@ class Survey(msgspec.Struct, frozen=True):
 
 class _Found(msgspec.Struct, frozen=True):
     commits: list[Authored]
+    recorded: frozenset[str]
     by_subject: frozenset[str]
     ghosts: list[Ghost]
     unmerged: int
@@ -52,6 +53,7 @@ async def survey_unit(workshop: Workshop, read: Tx, unit_id: str) -> Survey:
     brought = {
         commit.id: await history.brought_in(commit) for commit in found.commits if len(commit.parents) > 1
     }
+    found = _without_foreign(found, brought)
     undone = frozenset(item.id for item in family if item.reverted_at is not None)
     choice = choose(found.commits, brought, unit.id, undone, found.by_subject)
     await _require_separable(workshop, unit, choice)
@@ -95,6 +97,7 @@ async def _find(history: History, workshop: Workshop, read: Tx, unit: Unit, fami
     by_subject: list[Authored] = []
     ghosts: list[Ghost] = []
     unmerged = 0
+    on_record = frozenset(name for member in family for name in _recorded(read, member))
     for member in family:
         if member.reverted_at is not None:
             continue
@@ -111,7 +114,19 @@ async def _find(history: History, workshop: Workshop, read: Tx, unit: Unit, fami
         commits = await history.in_order(
             list({commit.id: commit for commit in (*commits, *by_subject)}.values())
         )
-    return _Found(commits, frozenset(commit.id for commit in by_subject), ghosts, unmerged)
+    return _Found(commits, on_record, frozenset(commit.id for commit in by_subject), ghosts, unmerged)
+
+
+def _without_foreign(found: _Found, brought: Mapping[str, Sequence[Authored]]) -> _Found:
+    """Leave out what bears the unit's name and is another project's: every clone counts its units from one.
+
+    A unit's own are on record, came in by a merge that is, or stand for one that is gone.
+    """
+    own = {*found.recorded, *found.by_subject, *(name for ghost in found.ghosts for name in ghost.found)}
+    for merge, others in brought.items():
+        if merge in own:
+            own |= {commit.id for commit in others}
+    return msgspec.structs.replace(found, commits=[commit for commit in found.commits if commit.id in own])
 
 
 def _recorded(read: Tx, unit: Unit) -> list[str]:
@@ -132,6 +147,7 @@ async def _trace(
     subject = await history.subject_of(recorded) or made
     ghost = Ghost(unit.id, recorded, subject)
     same = [commit.id for commit in named if unit.id in commit.units]
+    same = [commit.id for commit in named if commit.id in same and has_subject(commit, subject)] or same
     kin = [commit.id for commit in named if any(is_kin(name, unit.id) for name in commit.units)]
     if same or kin:
         return msgspec.structs.replace(ghost, found=tuple(same or kin), how="name"), []

@@ -125,16 +125,21 @@ async def _carry_out(desk: Desk, unit: Unit, lease: Lease, job: Job, progress: _
         desk.announce(events.WORKTREE_CREATE, unit.id, folder=str(place.folder))
         await run_hook(desk, "after_create", unit, lease, place.folder)
     if unit.phase in _JUDGING:
-        undone = await desk.workshop.settle_tree(place, unit)
-        if undone:
-            desk.log.warning(
-                "not as its last run left it, undone", unit_id=unit.id, unit_type=unit.type, tree=undone
-            )
+        kept = await desk.workshop.settle_tree(place, unit)
+        if kept:
+            tell_undone(desk, unit, "since its last run", kept)
     work.ensure_plan_file(desk, unit)
     progress.hooks_ran = True
     await _run_in_place(desk, "before_run", unit, lease, place)
     progress.agent = Agent(desk, unit, lease, place)
     return await job(progress.agent)
+
+
+def tell_undone(desk: Desk, unit: Unit, since: str, kept: str) -> None:
+    """Say that what somebody changed in a worktree was undone, and where it is kept."""
+    desk.log.warning("changed in its worktree, undone", unit_id=unit.id, unit_type=unit.type, kept=kept)
+    told = f"what was changed in its worktree {since} was undone; it is kept as {kept}: sf rescue list"
+    desk.announce(events.WARNING, unit.id, detail=told)
 
 
 async def run_hook(desk: Desk, kind: HookType, unit: Unit, lease: Lease, folder: Path) -> None:

@@ -25,6 +25,9 @@ async def take_back(agent: Agent) -> list[Violation]:
     found, origin = await _in_worktree(agent)
     if found:
         await agent.place.worktree.restore_paths([item.path for item in found], origin)
+    below = await agent.place.worktree.clear_submodules()
+    found += [Violation(path, "gitlink", _FOREIGN) for path in below]
+    if found:
         agent.desk.log.warning(
             "changes taken back", unit_id=agent.unit.id, unit_type=agent.unit.type, paths=_named(found)
         )
@@ -98,6 +101,7 @@ def _scripts(desk: Desk) -> set[str]:
     return {str(path.relative_to(root)) for path in (*paths, *real) if path.is_relative_to(root)}
 
 
+_FOREIGN = "it lies in a submodule, which is another repository: it cannot be part of this work"
 _BY_AREAS = ("outside", "forbidden")
 
 

@@ -70,6 +70,15 @@ class Workshop:
             raise WorkMissing("no integration branch is known", hint="set [harness] integration_branch")
         return str(branch)
 
+    async def landed_in(self, unit: Unit) -> str:
+        """What tells which of the unit's commits have landed: its integration branch.
+
+        Where that is gone, the commit that the work began on: nothing has landed then.
+        """
+        if unit.base_commit and await self.user.branch_commit(self.integration_branch(unit)) is None:
+            return unit.base_commit
+        return await self.integration_head(unit)
+
     async def integration_head(self, unit: Unit) -> str:
         """The integration branch's newest commit, present in sf's own repository."""
         branch = self.integration_branch(unit)
@@ -148,7 +157,8 @@ class Workshop:
         """Make the folder what the last run left in it, before it is proven, reviewed or merged.
 
         Whatever came in between, a cleaner, a process that lived on, a merge that a crash cut off, is undone.
-        A merge that is laid out is left alone: a person may be resolving it. What was undone, or nothing.
+        A merge that is laid out is left alone: a person may be resolving it. Where what was undone is kept,
+        or nothing.
         """
         if place.merging is not None:
             return ""
@@ -156,8 +166,9 @@ class Workshop:
         found = await place.worktree.snapshot()
         if left is None or left == found:
             return ""
+        kept = await place.worktree.park(found)
         await place.worktree.checkout_tree(left)
-        return found
+        return kept or place.worktree.ref
 
     async def _begin(self, owner: Unit, branch: str) -> tuple[Worktree, bool]:
         """A first worktree. What lies in its place is nobody's any more: it is parked, never taken over."""
@@ -184,7 +195,15 @@ class Workshop:
         await self._database.write(lambda tx: units.set_merging(tx, owner.id, None, now))
 
     async def undo_changes(self, owner: Unit, worktree: Worktree) -> None:
-        """Bring the folder back to its branch; a merge laid out in it is forgotten first."""
+        """Bring the folder back to its branch; a merge laid out in it is forgotten first.
+
+        What neither a run nor that merge put there is somebody's work, and is parked.
+        """
+        run = runs.last_writing(self._database.read, owner.id, below=True)
+        merging = units.get(self._database.read, owner.id).merging
+        found = await worktree.snapshot()
+        if found not in (run.tree if run else None, merging.tree if merging else None):
+            await worktree.park(found)
         await self._forget_merge(owner)
         await worktree.reset(await worktree.head())
 

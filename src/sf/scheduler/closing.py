@@ -6,14 +6,18 @@ from sf.domain import events
 from sf.domain.phases import Phase
 from sf.domain.runs import Lease
 from sf.domain.units import Unit
-from sf.errors import GitFailed, HookFailed, HookTimeout, SfError
+from sf.errors import BadUsage, GitFailed, HookFailed, HookTimeout, SfError
 from sf.harness import artifacts
 from sf.harness.attempt import hook_variables, run_hook
 from sf.harness.desk import Desk
 from sf.harness.results import Told, unit_result
 from sf.store import leases, runs, sessions
 from sf.workspaces.changes import between
+from sf.workspaces.refusals import CheckoutBusy
 from sf.workspaces.worktree import Worktree
+
+_NAMES = 10
+"""How many names a branch that is kept may be tried under."""
 
 
 async def close(desk: Desk, unit: Unit) -> None:
@@ -64,12 +68,13 @@ async def _put_away(desk: Desk, unit: Unit) -> None:
     if unit.base_commit is None:
         return
     if not workshop.folder(unit).exists() and (_merges(desk, unit) or not unit.succeeded):
-        await workshop.removed(unit).finish_removal(await workshop.integration_head(unit))
+        kept = await workshop.removed(unit).finish_removal(await workshop.landed_in(unit))
+        _tell_parked(desk, unit, kept)
         return
     worktree, _ = await workshop.open(unit)
     folder = workshop.folder(unit)
     lease = Lease(unit.id, f"closing-{unit.attempt}", unit.attempt, "")
-    head = await workshop.integration_head(unit)
+    head = await workshop.landed_in(unit)
     await _keep_unmerged(desk, unit, head, worktree)
     try:
         await worktree.refresh_agent_git()
@@ -77,9 +82,13 @@ async def _put_away(desk: Desk, unit: Unit) -> None:
     except (HookFailed, HookTimeout) as error:
         desk.log.warning("hook failed", unit_id=unit.id, unit_type=unit.type, error=error.line())
     parked = await worktree.remove(landed_in=head)
-    if parked:
-        desk.log.info("unmerged work parked", unit_id=unit.id, unit_type=unit.type, ref=parked)
+    _tell_parked(desk, unit, parked)
     desk.announce(events.WORKTREE_DELETE, unit.id, folder=str(folder), parked=parked)
+
+
+def _tell_parked(desk: Desk, unit: Unit, ref: str | None) -> None:
+    if ref:
+        desk.log.info("unmerged work parked", unit_id=unit.id, unit_type=unit.type, ref=ref)
 
 
 async def _leave_shared(desk: Desk, unit: Unit, owner: Unit) -> None:
@@ -116,17 +125,20 @@ async def _keep_unmerged(desk: Desk, unit: Unit, head: str, worktree: Worktree) 
     """A finished unit whose workflow does not merge leaves its branch in the user's repository."""
     workshop = desk.workshop
     if _merges(desk, unit) or not unit.succeeded or unit.branch is None or unit.type == "milestone":
-        return
+        return None
     judged = runs.last_tree(desk.database.read, unit.id) if unit.type == "task" else None
     await worktree.commit(_message(unit), tree=judged)
     tip = await worktree.head()
     if await workshop.owned.is_ancestor(tip, head):
-        return
-    try:
-        await workshop.user.keep_branch(unit.branch, tip, workshop.owned)
-    except GitFailed:
-        # A branch `sf` of the user's is in the way of `sf/…`.
-        await workshop.user.keep_branch(unit.branch.replace("/", "-"), tip, workshop.owned)
+        return None
+    # A branch `sf` of the user's may be in the way of `sf/…`, or one of this name with work of their own.
+    names = [unit.branch, unit.branch.replace("/", "-"), *(f"{unit.branch}-{n}" for n in range(2, _NAMES))]
+    for name in names[:-1]:
+        try:
+            return await workshop.user.keep_branch(name, tip, workshop.owned)
+        except (GitFailed, BadUsage, CheckoutBusy) as error:
+            desk.log.info("branch not taken", unit_id=unit.id, unit_type=unit.type, error=error.line())
+    return await workshop.user.keep_branch(names[-1], tip, workshop.owned)
 
 
 async def _post_unit(desk: Desk, unit: Unit) -> None:

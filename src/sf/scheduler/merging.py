@@ -15,7 +15,7 @@ from sf.domain.units import HoldKind, Merging, Status, Unit
 from sf.errors import NoProduct, WorkspaceFailed
 from sf.harness import judging
 from sf.harness.agent import Agent
-from sf.harness.attempt import hook_variables
+from sf.harness.attempt import hook_variables, tell_undone
 from sf.harness.desk import Desk, Obstacle
 from sf.policy.sandbox import clean_env
 from sf.review import gates
@@ -190,7 +190,7 @@ async def _as_reviewed(agent: Agent) -> str:
     reviewed = records.reviewed_tree(desk.database.read, unit.id)
     if agent.place.merging or reviewed in (None, tree):
         return tree
-    desk.log.warning("changed since its review, undone", unit_id=unit.id, unit_type=unit.type, tree=tree)
+    tell_undone(desk, unit, "since its review", await worktree.park(tree) or worktree.ref)
     await worktree.checkout_tree(str(reviewed))
     return str(reviewed)
 
@@ -232,7 +232,7 @@ async def _prove_merged(agent: Agent, tree: str, parents: list[str]) -> o.AnyOut
     folder = desk.project.worktrees / f"merge-{agent.lease.run_id}"
     proposed = await desk.workshop.owned.commit_tree(tree, parents, f"sf: proposed merge of {unit.id}")
     await checkout_folder(desk.workshop.owned, folder, proposed)
-    fresh = Worktree(desk.workshop.owned, folder, agent.place.worktree.branch)
+    fresh = Worktree(desk.workshop.owned, folder, agent.place.worktree.branch, disposable=True)
     try:
         await _set_up(agent, folder)
         outcome = await gates.prove(agent, scripts, tree, fresh, clean=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -43,11 +44,16 @@ def write(
             if (owned / name).is_file():
                 shutil.copyfile(owned / name, new / name)
         shutil.copyfile(index, new / "index")
-        discard(folder / ".git")
+        old = folder.parent / f"{new.name}.gone"
+        if os.path.lexists(folder / ".git"):
+            (folder / ".git").rename(old)
         new.rename(folder / ".git")
     except BaseException:
         discard(new)
         raise
+    # Out of the way in any case; the next start tries again, and says so.
+    with contextlib.suppress(OSError):
+        discard(old)
 
 
 def discard(path: Path) -> None:

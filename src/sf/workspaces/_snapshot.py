@@ -64,6 +64,18 @@ class Snapshot:
         listed = (await self._run("ls-files", "-z", "-o", "--exclude-standard")).names()
         return [name.rstrip("/") for name in listed if name.endswith("/")]
 
+    async def strangers(self) -> list[str]:
+        """Return what lies in the folder and no tree of it can hold.
+
+        Repositories inside it, and what was written below a submodule that nobody has checked out.
+        """
+        return [*await self.nested(), *await self.strewn()]
+
+    async def strewn(self) -> list[str]:
+        """Return what was written below a submodule that nobody has checked out: it belongs nowhere."""
+        links = (await self._listing()).links
+        return [f"{name}/{inside}" for name in sorted(links) for inside in _strewn(self._folder / name)]
+
     async def _listing(self) -> _Listing:
         """Everything by one process: a turn ends with a snapshot, and starting git is most of its time."""
         exclusions = ("--exclude-standard", f"--exclude={TEMPORARY}*")
@@ -170,6 +182,13 @@ def _mode(path: Path) -> int:
         return path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         return 0
+
+
+def _strewn(path: Path) -> list[str]:
+    """What lies in a submodule's folder although its repository is not there."""
+    if not _is_directory(path) or os.path.lexists(path / ".git"):
+        return []
+    return sorted(entry.name for entry in path.iterdir())
 
 
 def _is_directory(path: Path) -> bool:

@@ -77,6 +77,11 @@ class OwnedRepository:
         """The object store, which an agent needs to read but never to write."""
         return self._path / "objects"
 
+    @property
+    def aside(self) -> Path:
+        """Where things lie that were in a worktree and no commit can hold; nothing here deletes them."""
+        return self._path.with_suffix(".aside")
+
     def clear_locks(self) -> list[str]:
         """Remove what killed git processes left locked; only while no git process can be at work here."""
         found = [self._path / f"{name}.lock" for name in ("HEAD", "config", "packed-refs", "shallow")]

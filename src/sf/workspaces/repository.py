@@ -157,16 +157,17 @@ class UserRepository:
     async def keep_branch(
         self, name: str, commit: str, owned: ObjectSource, *, only_new: bool = False
     ) -> None:
-        """Create or move a branch that is checked out nowhere, bringing its commits along.
+        """Create a branch, or move one forward that is checked out nowhere, bringing its commits along.
 
-        With `only_new` a branch of that name at another commit is refused instead of moved.
+        A branch that has the commit already is left alone; one with commits of its own is refused, and with
+        `only_new` every other branch of that name.
         """
-        self._refuse_checked_out(name)
         await self._check_branch_name(name)
         old = await self.branch_commit(name)
-        if old == commit:
+        if old == commit or (old is not None and not only_new and await self.contains(name, commit)):
             return
-        if only_new and old is not None:
+        self._refuse_checked_out(name)
+        if old is not None and (only_new or not await self._is_behind(old, commit, owned)):
             raise BadUsage(f"there is a branch {name!r} already, at {old[:12]}", hint="choose another name")
         heads = await self._git.run(
             "for-each-ref", "--format=%(objectname)", "refs/heads", git_dir=self.git_dir
@@ -184,6 +185,12 @@ class UserRepository:
         finally:
             if guard is not None:
                 guard.unlink(missing_ok=True)
+
+    async def _is_behind(self, old: str, commit: str, owned: ObjectSource) -> bool:
+        output = await self._git.run(
+            *("merge-base", "--is-ancestor", old, commit), git_dir=owned.git_dir, ok=(0, 1, 128)
+        )
+        return output.code == 0
 
     async def delete_branch(self, name: str, expected: str) -> None:
         """Delete a branch that is checked out nowhere and still at `expected`."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import secrets
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from sf.containment import sanitize
@@ -20,6 +24,35 @@ async def park(owned: OwnedRepository, name: str, commit: str) -> str:
         number += 1
     await owned.set_ref(f"{prefix}{number}", commit, None)
     return f"{prefix}{number}"
+
+
+async def park_tree(owned: OwnedRepository, name: str, tree: str, tip: str) -> str:
+    """Keep a tree that was found on top of a commit; the ref, an older one when that has the tree already."""
+    prefix = f"{parked.RESCUES}{parked.stem(name)}-"
+    for ref, commit in (await owned.refs(parked.RESCUES)).items():
+        if ref.startswith(prefix) and await owned.tree_of(commit) == tree:
+            return ref
+    return await park(owned, name, await owned.commit_tree(tree, [tip], f"Rescued from {name}"))
+
+
+async def holds(owned: OwnedRepository, commit: str) -> bool:
+    """Return whether a rescue ref reaches a commit already."""
+    for kept in (await owned.refs(parked.RESCUES)).values():
+        if await owned.is_ancestor(commit, kept):
+            return True
+    return False
+
+
+def set_aside(owned: OwnedRepository, folder: Path, names: Sequence[str]) -> None:
+    """Move what lies in a folder and no commit can hold into a folder of its own, beside sf's repository."""
+    present = [name for name in names if os.path.lexists(folder / name)]
+    if not present:
+        return
+    place = owned.aside / f"{folder.name}-{secrets.token_hex(4)}"
+    for name in present:
+        target = place / name.removeprefix(".")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(folder / name, target)
 
 
 async def park_ref(owned: OwnedRepository, ref: str, value: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import os
 import secrets
@@ -11,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sf.containment import sanitize
-from sf.errors import WorkspaceFailed
-from sf.workspaces import _agent_git, rescue
+from sf.errors import GitFailed, WorkspaceFailed
+from sf.workspaces import _agent_git, _inner, rescue
 from sf.workspaces._snapshot import Snapshot
 from sf.workspaces.changes import FileChange
 from sf.workspaces.owned import OwnedRepository
@@ -21,10 +22,14 @@ from sf.workspaces.owned import OwnedRepository
 class Worktree:
     """A folder, a private index and `refs/heads/<branch>` in sf's own repository."""
 
-    def __init__(self, owned: OwnedRepository, folder: Path, branch: str) -> None:
+    def __init__(
+        self, owned: OwnedRepository, folder: Path, branch: str, *, disposable: bool = False
+    ) -> None:
         self._owned = owned
         self.folder = folder
         self.branch = branch
+        self._disposable = disposable
+        """Whether nobody works in it: what a tree cannot hold is then thrown away instead of set aside."""
         self._index = _index_of(owned, folder)
 
     @classmethod
@@ -96,8 +101,7 @@ class Worktree:
         """Make the folder exactly `tree`, ignored files aside; the branch stays where it is."""
         # The snapshot enters untracked files into the index, so that the checkout removes them.
         await self.snapshot()
-        for name in await self._snapshot().nested():
-            await asyncio.to_thread(_agent_git.discard, self.folder / name)
+        await self._clear_strangers()
         await _checkout(self._owned, self.folder, self._index, tree)
 
     async def restore_paths(self, paths: Sequence[str], tree: str) -> None:
@@ -121,9 +125,16 @@ class Worktree:
             mended.unlink(missing_ok=True)
         await self.checkout_tree(mended_tree)
 
+    async def clear_submodules(self) -> list[str]:
+        """Set aside what was written below submodules that nobody has checked out; the paths."""
+        names = await self._snapshot().strewn()
+        await asyncio.to_thread(rescue.set_aside, self._owned, self.folder, names)
+        return names
+
     async def refresh_agent_git(self) -> None:
-        """Give the agent a fresh `.git` at the branch's tip."""
+        """Give the agent a fresh `.git` at the branch's tip; what only the old one named is parked."""
         tip = await self.head()
+        await self._keep_inner()
         await asyncio.to_thread(
             _agent_git.write,
             *(self.folder, self._owned.git_dir, self._index, self.branch, tip, self._owned.identity),
@@ -133,30 +144,63 @@ class Worktree:
         """Remove the folder; return the rescue ref when `landed_in` lacks its commits or it was not clean."""
         tip = await self.head()
         reachable = await self._owned.is_ancestor(tip, landed_in)
-        tree = await self._tree_if_there()
+        tree = None
+        if self.folder.is_dir() and not self.folder.is_symlink():
+            tree = await self.snapshot()
+            await self._keep_inner()
+            await self._clear_strangers()
         clean = tree is None or tree == await self._owned.tree_of(tip)
-        rescue = None if reachable and clean else await self._park(tip, tree)
-        await remove_folder(self._owned, self.folder)
+        parked = None if reachable and clean else await self._park(tip, tree)
+        gone = _vacate(self._owned, self.folder)
         if reachable:
             await self._owned.delete_ref(self.ref, tip)
-        return rescue
+        # What cannot be deleted lies out of the way by now; the next start tries again, and says so.
+        with contextlib.suppress(OSError):
+            await asyncio.to_thread(_agent_git.discard, gone)
+        return parked
 
-    async def finish_removal(self, landed_in: str) -> None:
-        """End a removal that was cut off once the folder was gone: what was to be kept has been by then."""
+    async def finish_removal(self, landed_in: str) -> str | None:
+        """End a removal that was cut off, or was somebody else's, once the folder was gone.
+
+        Return the rescue ref when commits were on the branch alone.
+        """
         tip = await self._owned.ref(self.ref)
         await remove_folder(self._owned, self.folder)
-        if tip is not None and await self._owned.is_ancestor(tip, landed_in):
+        if tip is None:
+            return None
+        if await self._owned.is_ancestor(tip, landed_in):
             await self._owned.delete_ref(self.ref, tip)
+            return None
+        return None if await rescue.holds(self._owned, tip) else await self._park(tip, None)
+
+    async def park(self, tree: str) -> str:
+        """Keep a tree that was found in the folder; the rescue ref, or nothing when it is the tip's own."""
+        tip = await self.head()
+        return "" if tree == await self._owned.tree_of(tip) else await self._park(tip, tree)
 
     async def _park(self, tip: str, tree: str | None) -> str:
         """Keep tip and tree below refs/sf/rescue/ and return the ref."""
-        commit = tip
-        if tree is not None and tree != await self._owned.tree_of(tip):
-            commit = await self._owned.commit_tree(tree, [tip], f"Rescued from {self.branch}")
-        return await rescue.park(self._owned, self.branch, commit)
+        if tree is None or tree == await self._owned.tree_of(tip):
+            return await rescue.park(self._owned, self.branch, tip)
+        return await rescue.park_tree(self._owned, self.branch, tree, tip)
 
-    async def _tree_if_there(self) -> str | None:
-        return await self.snapshot() if self.folder.is_dir() and not self.folder.is_symlink() else None
+    async def _keep_inner(self) -> None:
+        """Park what only the `.git` in the folder names; one that cannot be read is set aside whole."""
+        if self._disposable:
+            return
+        try:
+            await _inner.bring_over(self._owned, self.folder, self.branch)
+        except (GitFailed, OSError):
+            await asyncio.to_thread(rescue.set_aside, self._owned, self.folder, [".git"])
+
+    async def _clear_strangers(self) -> None:
+        """Take out what a tree cannot hold: repositories inside the folder, files below a submodule's."""
+        strangers = await self._snapshot().strangers()
+        if self._disposable:
+            for name in strangers:
+                await asyncio.to_thread(_agent_git.discard, self.folder / name)
+        else:
+            await asyncio.to_thread(rescue.set_aside, self._owned, self.folder, strangers)
 
     def _snapshot(self) -> Snapshot:
         return Snapshot(self._owned.git, self._owned.git_dir, self.folder, self._index)
@@ -180,9 +224,20 @@ def discard(path: Path) -> None:
 
 async def remove_folder(owned: OwnedRepository, folder: Path) -> None:
     """Remove a folder and its private index; nothing is kept."""
-    folder = folder.absolute()
-    await asyncio.to_thread(_agent_git.discard, folder)
+    await asyncio.to_thread(_agent_git.discard, _vacate(owned, folder.absolute()))
+
+
+def _vacate(owned: OwnedRepository, folder: Path) -> Path:
+    """Take a folder out of its place by one rename, with its private index; where it lies now.
+
+    A removal that fails half-way must not leave a folder that looks like somebody's work.
+    """
+    gone = folder
+    if os.path.lexists(folder) and not folder.name.startswith("."):
+        gone = folder.with_name(f".{folder.name}.gone-{secrets.token_hex(6)}")
+        folder.rename(gone)
     _index_of(owned, folder).unlink(missing_ok=True)
+    return gone
 
 
 def _index_of(owned: OwnedRepository, folder: Path) -> Path:
