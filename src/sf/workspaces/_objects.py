@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,8 +83,10 @@ def _link(file: Path, place: Path) -> None:
         os.link(file, place, follow_symlinks=False)
     except FileNotFoundError:
         raise
+    except FileExistsError:
+        return
     except OSError:
-        temporary = place.with_name(f"tmp_{place.name}")
+        temporary = place.with_name(f"tmp_obj_{secrets.token_hex(6)}")
         shutil.copyfile(file, temporary)
         temporary.chmod(0o444)
         temporary.replace(place)

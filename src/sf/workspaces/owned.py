@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from sf.errors import GitFailed, WorkspaceFailed
-from sf.workspaces import _objects, changes
+from sf.workspaces import _grafts, _objects, changes
 from sf.workspaces._facade import replace_file
 from sf.workspaces._layout import read_small
 from sf.workspaces._merge import MergeResult as MergeResult
@@ -64,7 +64,7 @@ class OwnedRepository:
         if not (path / "HEAD").exists():
             await asyncio.to_thread(_create, path, user.common_dir)
         _copy_small(user.common_dir / "info" / "exclude", path / "info" / "exclude")
-        _copy_small(user.common_dir / "shallow", path / "shallow")
+        await _grafts.follow(git, user.common_dir, path)
         return cls(path, user, git, identity or Identity())
 
     @property
@@ -95,7 +95,7 @@ class OwnedRepository:
     async def fetch(self, commit: str) -> None:
         """Make sure that a commit of the user, with all it reaches, is here."""
         if not await self._is_whole(commit):
-            _copy_small(self._user.common_dir / "shallow", self._path / "shallow")
+            await _grafts.follow(self.git, self._user.common_dir, self._path)
             known = (await self.refs("refs/")).values()
             await transfer(self.git, self._user.git_dir, self._path, commit, known=known)
             if not await self._is_whole(commit):
@@ -264,6 +264,7 @@ def _create(path: Path, user_common: Path) -> None:
         (temporary / "config").write_bytes(_CONFIG)
         # A branch that never exists: internal git reads no file through HEAD.
         (temporary / "HEAD").write_bytes(b"ref: refs/heads/sf-none\n")
+        _grafts.begin(user_common, temporary)
         _objects.adopt(user_common / "objects", temporary / "objects")
         temporary.rename(path)
     except BaseException:

@@ -1,0 +1,91 @@
+"""What sf's own repository takes over from the user's when it is opened: history's end, what is ignored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sf.workspaces.git import Git
+from sf.workspaces.owned import OwnedRepository
+from sf.workspaces.packing import repack
+from tests.integration.test_workspaces_opening import Project, make_user_repository, user_git, write
+
+
+def commit(root: Path, name: str) -> str:
+    write(root, {name: f"{name}\n"})
+    user_git(root, "add", "-A")
+    user_git(root, "commit", "-q", "-m", name)
+    return user_git(root, "rev-parse", "HEAD")
+
+
+async def shallow(tmp_path: Path) -> tuple[Project, list[str]]:
+    """A clone of the last of five commits, and the five, newest first."""
+    origin = make_user_repository(tmp_path / "origin")
+    for number in range(4):
+        commit(origin, f"file{number}")
+    user_git(tmp_path, "clone", "-q", "--depth=1", f"file://{origin}", "project")
+    project = await Project.make(tmp_path, tmp_path / "project")
+    return project, user_git(origin, "rev-list", "HEAD").split()
+
+
+async def reopened(project: Project) -> OwnedRepository:
+    return await OwnedRepository.open(project.owned.git_dir, project.user, Git())
+
+
+async def seen(owned: OwnedRepository, tip: str) -> list[str]:
+    return [entry.id for entry in await owned.log(None, tip)]
+
+
+async def test_a_clone_that_is_deepened_and_made_whole_stays_whole_in_sfs_own(tmp_path: Path) -> None:
+    project, history = await shallow(tmp_path)
+    work = await project.next_commit({"work": "1\n"})
+    await project.owned.set_ref("refs/heads/sf/work", work)
+    assert await seen(project.owned, work) == [work, history[0]]
+    user_git(project.root, "fetch", "-q", "--deepen=2")
+    owned = await reopened(project)
+    assert await seen(owned, work) == [work, *history[:3]]
+    user_git(project.root, "fetch", "-q", "--unshallow")
+    later = commit(project.root, "later")
+    owned = await reopened(project)
+    await owned.fetch(later)
+    assert await seen(owned, work) == [work, *history]
+    assert (await owned.merge_trees(later, work)).tree is not None
+    await repack(owned, "now")
+    user_git(owned.git_dir, "fsck", "--strict", "--connectivity-only")
+
+
+async def test_a_clone_made_whole_while_sf_has_it_open_is_followed_by_the_next_fetch(tmp_path: Path) -> None:
+    project, history = await shallow(tmp_path)
+    user_git(project.root, "fetch", "-q", "--unshallow")
+    user_git(project.root, "switch", "-q", "-c", "old", history[3])
+    commit(project.root, "beside")
+    user_git(project.root, "switch", "-q", "main")
+    user_git(project.root, "merge", "-q", "--no-edit", "old")
+    await project.owned.fetch(await project.tip())
+    user_git(project.owned.git_dir, "fsck", "--strict", "--connectivity-only")
+
+
+async def test_a_graft_stays_when_the_history_behind_it_cannot_be_had(tmp_path: Path) -> None:
+    project, history = await shallow(tmp_path)
+    user_git(project.root, "checkout", "-q", "--orphan", "anew")
+    user_git(project.root, "commit", "-q", "-m", "anew")
+    user_git(project.root, "branch", "-D", "main")
+    user_git(project.root, "remote", "remove", "origin")
+    user_git(project.root, "reflog", "expire", "--expire=now", "--all")
+    user_git(project.root, "gc", "-q", "--prune=now")
+    assert not (project.root / ".git/shallow").exists(), "nothing that is left is grafted"
+    owned = await reopened(project)
+    assert await seen(owned, history[0]) == history[:1]
+    await repack(owned, "now")
+    user_git(owned.git_dir, "fsck", "--strict", "--connectivity-only")
+
+
+async def test_a_repository_that_lost_its_graft_is_put_right(tmp_path: Path) -> None:
+    project, history = await shallow(tmp_path)
+    user_git(project.root, "fetch", "-q", "--unshallow")
+    for name in ("shallow", "sf-shallow"):
+        (project.owned.git_dir / name).unlink(missing_ok=True)
+    broken = user_git(project.owned.git_dir, "rev-list", "--all", check=False).split()
+    assert history[1] not in broken
+    owned = await reopened(project)
+    assert await seen(owned, history[0]) == history
+    user_git(owned.git_dir, "fsck", "--strict", "--connectivity-only")
