@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sf.domain import ids, markers
@@ -145,6 +145,17 @@ def test_a_branch_name_is_one_that_git_takes(title: str) -> None:
     assert all(c.isascii() and (c.isalnum() or c in "-/") for c in name)
     assert not name.endswith(("-", "/", ".lock"))
     assert len(name) <= 60
+
+
+TITLES = st.from_regex(r"([STst][12]|[12]|[x -]){0,5}", fullmatch=True)
+UNITS = ("milestone/m1", "milestone/m11", "slice/m1/s1", "slice/m1/s12", "task/m1/s1/t1", "task/a1")
+
+
+@given(TITLES, TITLES)
+@example("S1 export", "Export")
+def test_no_two_units_have_the_same_branch_whatever_their_titles(one: str, two: str) -> None:
+    names = [{ids.branch_name(unit_id, title) for title in (one, two)} for unit_id in UNITS]
+    assert len(set().union(*names)) == sum(len(each) for each in names)
 
 
 def test_time_is_told_in_utc_and_in_brief() -> None:

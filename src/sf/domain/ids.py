@@ -13,6 +13,7 @@ UnitType = Literal["milestone", "slice", "task"]
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
 _UNIT = re.compile(r"milestone/m\d+|slice/m\d+/s\d+|task/m\d+/s\d+/t\d+|task/a\d+")
+_CHILD = re.compile(r"[st]\d+(-|$)")
 
 
 class _Ulids:
@@ -79,4 +80,6 @@ def branch_name(unit_id: str, title: str) -> str:
     """The branch on which a unit's work is done: `sf/m1-s2-the-title`."""
     slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40].strip("-")
     stem = unit_id.split("/", 1)[1].replace("/", "-")
-    return f"sf/{stem}-{slug}" if slug else f"sf/{stem}"
+    # A title that reads like a child's number is set off, or the child's branch could have the same name.
+    between = "--" if _CHILD.match(slug) else "-"
+    return f"sf/{stem}{between}{slug}" if slug else f"sf/{stem}"
