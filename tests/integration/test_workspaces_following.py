@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 
 from sf.workspaces.git import Git
 from sf.workspaces.owned import OwnedRepository
 from sf.workspaces.packing import repack
+from sf.workspaces.repository import UserRepository
+from sf.workspaces.worktree import Worktree
 from tests.integration.test_workspaces_opening import Project, make_user_repository, user_git, write
 
 
@@ -89,3 +92,48 @@ async def test_a_repository_that_lost_its_graft_is_put_right(tmp_path: Path) -> 
     owned = await reopened(project)
     assert await seen(owned, history[0]) == history
     user_git(owned.git_dir, "fsck", "--strict", "--connectivity-only")
+
+
+async def ignored(project: Project, environ: dict[str, str], *names: str) -> list[str]:
+    """Those of `names` that a worktree made now does not take up."""
+    user = await UserRepository.open(project.root, project.base / "state", Git())
+    owned = await OwnedRepository.open(project.owned.git_dir, user, Git(), environ=environ)
+    folder = project.base / "worktrees" / secrets.token_hex(4)
+    worktree, _ = await Worktree.ensure(owned, folder, f"sf/{folder.name}", await project.tip())
+    write(folder, dict.fromkeys(names, "x\n"))
+    taken = await owned.files(await worktree.snapshot())
+    return [name for name in names if name not in taken]
+
+
+async def test_the_users_own_ignore_file_is_heard_wherever_git_finds_it(tmp_path: Path) -> None:
+    project = await Project.make(tmp_path)
+    home = tmp_path / "home"
+    environ = {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}
+    names = ("default", "xdg", "included", "user", "local")
+    assert await ignored(project, environ, *names) == []
+    write(home, {f"of-{name}": f"{name}\n" for name in names})
+    write(home, {".config/git/ignore": "default\n"})
+    assert await ignored(project, environ, *names) == ["default"]
+    write(home, {".config/git/config": "[core]\n\texcludesFile = ~/of-xdg\n"})
+    assert await ignored(project, environ, *names) == ["xdg"]
+    write(home, {".gitconfig": "[include]\n\tpath = ~/more\n", "more": "[CORE]\nexcludesfile=~/of-included"})
+    assert await ignored(project, environ, *names) == ["included"]
+    write(home, {".gitconfig": f"[include]\npath = more\n[core]\nexcludesFile = {home}/of-user\n"})
+    assert await ignored(project, environ, *names) == ["user"]
+    user_git(project.root, "config", "core.excludesFile", str(home / "of-local"))
+    assert await ignored(project, environ, *names) == ["local"]
+
+
+async def test_what_a_repository_ignores_outweighs_what_is_ignored_everywhere(tmp_path: Path) -> None:
+    project = await Project.make(tmp_path)
+    environ = {"HOME": str(tmp_path / "home"), "GIT_CONFIG_NOSYSTEM": "1"}
+    write(tmp_path / "home", {".config/git/ignore": "*.env\nwanted\n" + "# filler\n" * 200_000 + "late\n"})
+    write(project.root / ".git/info", {"exclude": "!wanted"})
+    assert await ignored(project, environ, ".env", "wanted", "late") == [".env"], "a MiB is read, not more"
+
+
+async def test_a_configuration_that_git_cannot_read_names_no_ignore_file(tmp_path: Path) -> None:
+    project = await Project.make(tmp_path)
+    environ = {"HOME": str(tmp_path / "home"), "GIT_CONFIG_NOSYSTEM": "1"}
+    write(tmp_path / "home", {".gitconfig": "[core\nexcludesFile"})
+    assert await ignored(project, environ, ".env") == []

@@ -96,15 +96,23 @@ def _linked_dir(root: Path, marker: Path) -> Path:
     return root / text.removeprefix("gitdir:").strip()
 
 
-async def settings(git: Git, layout: Layout, facade: Path) -> dict[str, str]:
-    """Return the settings that the façade copies; raise UnsupportedRepository for unproven formats."""
+class Settings(msgspec.Struct, frozen=True):
+    """What the façade copies of the user's configuration, and the ignore file that it names."""
+
+    copied: dict[str, str]
+    excludes: str | None
+
+
+async def settings(git: Git, layout: Layout, facade: Path) -> Settings:
+    """Return what the repository's configuration says; raise UnsupportedRepository for unproven formats."""
     found = await _read_config(git, layout.common / "config", facade)
     if found.get("extensions.worktreeconfig", "").lower() in ("true", "1", "yes", "on"):
         found |= await _read_config(git, layout.git_dir / "config.worktree", facade)
     _refuse_unproven(layout, found)
-    return {
+    copied = {
         key: value.lower() for key, value in found.items() if key in _COPIED and value.lower() in _COPIED[key]
     }
+    return Settings(copied, found.get("core.excludesfile"))
 
 
 async def origin(git: Git, layout: Layout, facade: Path) -> str:

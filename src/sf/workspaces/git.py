@@ -18,6 +18,7 @@ from sf.unbroken import to_the_end
 _CHUNK = 1 << 16
 _GRACE = 1.0
 _MAX_OUTPUT = 256 << 20
+NOWHERE = "/nonexistent"
 
 # Everything that a repository's or an agent's files could otherwise decide. The command line wins over
 # every configuration file, and the environment below leaves only the one in the given git directory.
@@ -73,6 +74,8 @@ class Call(msgspec.Struct, frozen=True):
     pass_fds: tuple[int, ...] = ()
     most: int = _MAX_OUTPUT
     """How many bytes it may write; more than that is a fault."""
+    home: str = NOWHERE
+    """What `~` stands for."""
 
     def name(self) -> str:
         """The command as a person would name it, cut to one short line."""
@@ -104,9 +107,10 @@ class Git:
         identity: Identity | None = None,
         pass_fds: tuple[int, ...] = (),
         most: int = _MAX_OUTPUT,
+        home: str = "",
     ) -> Output:
         """Run one git command to its end; raise GitFailed when its exit code is not in `ok`."""
-        call = Call(args, git_dir, work_tree, index, identity or Identity(), pass_fds, most)
+        call = Call(args, git_dir, work_tree, index, identity or Identity(), pass_fds, most, home or NOWHERE)
         process = await self.start(call)
         return await _finish(call, process, stdin, timeout, ok)
 
@@ -176,8 +180,8 @@ class Git:
     def _environment(self, call: Call) -> dict[str, str]:
         environment = {
             "PATH": self._search_path,
-            "HOME": "/nonexistent",
-            "XDG_CONFIG_HOME": "/nonexistent",
+            "HOME": call.home,
+            "XDG_CONFIG_HOME": NOWHERE,
             "LC_ALL": "C",
             "TZ": "UTC",
             "GIT_CONFIG_NOSYSTEM": "1",

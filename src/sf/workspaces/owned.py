@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import secrets
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from sf.errors import GitFailed, WorkspaceFailed
-from sf.workspaces import _grafts, _objects, changes
+from sf.workspaces import _excludes, _grafts, _objects, changes
 from sf.workspaces._facade import replace_file
-from sf.workspaces._layout import read_small
 from sf.workspaces._merge import MergeResult as MergeResult
 from sf.workspaces._merge import merge_trees
 from sf.workspaces._refs import UNSET, Unset, read_ref, update_ref
@@ -57,13 +55,22 @@ class OwnedRepository:
 
     @classmethod
     async def open(
-        cls, path: Path, user: UserRepository, git: Git, identity: Identity | None = None
+        cls,
+        path: Path,
+        user: UserRepository,
+        git: Git,
+        identity: Identity | None = None,
+        environ: Mapping[str, str] | None = None,
     ) -> OwnedRepository:
         """Open the repository at `path`, made from the user's objects when it is not there yet."""
         path = Path(os.path.abspath(path))  # noqa: PTH100 - a missing path cannot be resolved
         if not (path / "HEAD").exists():
             await asyncio.to_thread(_create, path, user.common_dir)
-        _copy_small(user.common_dir / "info" / "exclude", path / "info" / "exclude")
+        environ = os.environ if environ is None else environ
+        everywhere = await _excludes.patterns(git, user.git_dir, user.root, user.excludes, environ)
+        here = _excludes.read(user.common_dir / "info" / "exclude")
+        # The last that fits decides, so what the repository says comes behind what holds everywhere.
+        _keep(path / "info" / "exclude", everywhere + here)
         await _grafts.follow(git, user.common_dir, path)
         return cls(path, user, git, identity or Identity())
 
@@ -272,10 +279,10 @@ def _create(path: Path, user_common: Path) -> None:
         raise
 
 
-def _copy_small(source: Path, target: Path) -> None:
-    text = read_small(source)
-    if text:
-        replace_file(target, os.fsencode(text) + b"\n")
-    else:
-        with contextlib.suppress(FileNotFoundError):
-            target.unlink()
+def _keep(path: Path, content: bytes) -> None:
+    try:
+        if path.read_bytes() == content:
+            return
+    except FileNotFoundError:
+        pass
+    replace_file(path, content)

@@ -49,6 +49,8 @@ class UserRepository:
         self._state = state
         self._git = git
         self._identity = identity
+        self.excludes: str | None = None
+        """The ignore file that the repository's configuration names."""
 
     @classmethod
     async def open(
@@ -59,8 +61,9 @@ class UserRepository:
         state = state.resolve()
         repository = cls(layout, state, git, identity or Identity())
         _facade.build(layout, repository.git_dir)
-        copied = await _layout.settings(git, layout, repository.git_dir)
-        _facade.configure(layout, repository.git_dir, copied)
+        settings = await _layout.settings(git, layout, repository.git_dir)
+        _facade.configure(layout, repository.git_dir, settings.copied)
+        repository.excludes = settings.excludes
         return repository
 
     @property
