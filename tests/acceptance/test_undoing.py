@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sf.app import undoing
+from sf.app import rescues, tidying, undoing
 from sf.domain import events
 from sf.domain.phases import Phase
 from sf.scheduler.lock import ProjectLock
@@ -252,18 +252,19 @@ def _rescues(stage: Stage, *flags: str) -> list[dict[str, Any]]:
     return found
 
 
-def abandoned(stage: Stage) -> str:
-    """Call a slice off after its first task was committed; its rescue id."""
+def abandoned(stage: Stage, names: str = "AB") -> str:
+    """Call a slice off when all but the last of its tasks were committed; its rescue id."""
+    tasks = [task(n, blocked_by=[names[i - 1]] if i else []) for i, n in enumerate(names)]
     stage.script(
-        plan_scene({"title": "One", "tasks": [task("A"), task("B", blocked_by=["A"])]}),
-        scene("execute", write("a.txt", "A\n"), say(), unit="A"),
-        scene("execute", write("b.txt", "B\n"), say(), unit="B"),
+        plan_scene({"title": "One", "tasks": tasks}),
+        *(scene("execute", write(f"{n.lower()}.txt", f"{n}\n"), say(), unit=n) for n in names),
+        *(scene("tdd", write(f"tests/test_{n}.txt", f"{n}\n"), say(), unit=n) for n in names),
         *PASSING,
     )
     stage.plan("the goal")
 
     def meddle(event: events.Event) -> None:
-        if event.name == events.UNIT_CLOSED and event.unit_id == "task/m1/s1/t1":
+        if event.name == events.UNIT_CLOSED and event.unit_id == f"task/m1/s1/t{len(names) - 1}":
             stage.queue("abandon", unit_id=M, reason="not needed")
 
     stage.auto(watch=meddle)
@@ -304,6 +305,25 @@ def test_a_branch_of_that_name_is_never_moved_and_unknown_names_say_so(stage: St
     for command in ("show", "restore"):
         unknown = stage.sf("rescue", command, "nope")
         assert unknown.returncode == 2 and "unknown_rescue" in unknown.stderr
+
+
+def test_parked_work_is_told_whole_after_a_commit_of_the_users(stage: Stage) -> None:
+    name = abandoned(stage, "ABC")
+    stage.file("user.txt", "goes on\n")
+    stage.commit("the user goes on, and sf's own repository does not have it")
+    shown = rescues.shown(stage.project, name)
+    assert [commit.subject for commit in shown.commits] == ["B", "A"]
+    assert [change.path for change in shown.changes] == [
+        "a.txt",
+        "b.txt",
+        "tests/test_A.txt",
+        "tests/test_B.txt",
+    ]
+    folder = stage.project.worktrees / "stranger"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "deep/precious.txt").write_text("of no unit\n")
+    tidying.clean(stage.project)
+    assert {item.id: item.files for item in rescues.listed(stage.project)} == {name: 4, "stranger-1": 1}
 
 
 def test_what_single_runs_left_is_found_too(stage: Stage) -> None:

@@ -122,7 +122,7 @@ async def _listed(shelf: _Shelf, *, with_runs: bool) -> list[Rescue]:
     found = []
     for name in await parked.names(shelf.owned, parked.RESCUES):
         unit = shelf.by_stem.get(parked.stem_of(name))
-        item = await parked.look(shelf.owned, parked.RESCUES, name, await _head(shelf, unit))
+        item = await parked.look(shelf.owned, parked.RESCUES, name, await _origin(shelf, unit))
         if item is not None:
             found.append(await _rescue(shelf, item, unit))
     for name in await parked.names(shelf.owned, parked.RUNS) if with_runs else []:
@@ -152,7 +152,7 @@ async def _find(shelf: _Shelf, wanted: str) -> tuple[parked.Parked, Unit | None]
 async def _looked(shelf: _Shelf, prefix: str, name: str) -> tuple[parked.Parked, Unit | None]:
     is_run = prefix == parked.RUNS
     unit = _unit_of_run(shelf.read, name) if is_run else shelf.by_stem.get(parked.stem_of(name))
-    item = await parked.look(shelf.owned, prefix, name, None if is_run else await _head(shelf, unit))
+    item = await parked.look(shelf.owned, prefix, name, None if is_run else await _origin(shelf, unit))
     return (item, unit) if item is not None else _unknown(name)
 
 
@@ -182,6 +182,10 @@ def _branch(read: Tx, unit: Unit | None) -> str:
     return str(planned or (session["integration_branch"] if session else "") or "")
 
 
-async def _head(shelf: _Shelf, unit: Unit | None) -> str | None:
+async def _origin(shelf: _Shelf, unit: Unit | None) -> str | None:
+    """What a unit's work is measured against: the integration head if it is here, else where it began."""
     branch = _branch(shelf.read, unit)
-    return await shelf.user.branch_commit(branch) if branch else None
+    head = await shelf.user.branch_commit(branch) if branch else None
+    if head is not None and await shelf.owned.holds(head):
+        return head
+    return unit.base_commit if unit else None

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from sf.workspaces._layout import Layout, read_small
-from sf.workspaces.changes import FileChange
+from sf.workspaces.changes import EMPTY_TREE, FileChange
 from sf.workspaces.git import Git
 
 _UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "sequencer")
@@ -67,9 +67,8 @@ async def changed_in_index(
         ok=(0, 1),
     )
     flags = ("-z", "--name-only", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", "--no-renames")
-    empty = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
     staged = await git.run(
-        *("diff-index", "--cached", *flags, commit or empty, "--"),
+        *("diff-index", "--cached", *flags, commit or EMPTY_TREE, "--"),
         git_dir=facade,
         work_tree=layout.root,
         index=index,

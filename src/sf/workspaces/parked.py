@@ -7,6 +7,7 @@ import re
 import msgspec
 
 from sf.containment import sanitize
+from sf.workspaces.changes import EMPTY_TREE
 from sf.workspaces.owned import Commit, FileChange, OwnedRepository
 
 RESCUES = "refs/sf/rescue/"
@@ -48,8 +49,8 @@ async def look(owned: OwnedRepository, prefix: str, name: str, onto: str | None)
 
 
 async def changes(owned: OwnedRepository, parked: Parked) -> list[FileChange]:
-    """Return the files that it changes."""
-    return await owned.diff_stat(parked.base, parked.commit.id) if parked.base else []
+    """Return the files that it changes; all of them when it came from nothing."""
+    return await owned.diff_stat(parked.base or EMPTY_TREE, parked.commit.id)
 
 
 async def commits(owned: OwnedRepository, parked: Parked) -> list[Commit]:

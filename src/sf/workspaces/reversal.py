@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from sf.domain.reverting import Authored, Step
+from sf.workspaces.changes import EMPTY_TREE
 from sf.workspaces.history import History
 from sf.workspaces.owned import MergeResult, OwnedRepository
 from sf.workspaces.refusals import RevertConflict
 
-_NOTHING = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _SHOWN = 5
 
 
@@ -35,7 +35,7 @@ async def reverse(
     """Write one commit for each step, in order, on top of `head`; no ref moves. Raises RevertConflict."""
     tip, made = head, []
     for step in steps:
-        merged = await owned.merge_from(step.commit, tip, step.back_to or _NOTHING)
+        merged = await owned.merge_from(step.commit, tip, step.back_to or EMPTY_TREE)
         if merged.tree is None:
             raise await _refusal(owned, head, step, merged)
         commit = None
