@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from sf.app import tidying
+from sf.domain import events
+from sf.domain.events import Event
 from sf.domain.units import Status
 from sf.observe import disk
 from sf.scheduler.lock import ProjectLock
@@ -326,6 +329,28 @@ def test_a_worktree_left_of_an_ended_unit_is_parked_with_what_no_commit_has(stag
         check=True,
     )
     assert shown.stdout == "written by a person\n"
+
+
+def test_a_worktree_whose_integration_branch_was_renamed_is_parked_with_its_commits(stage: Stage) -> None:
+    scripted(stage)
+    stage.plan()
+
+    def meddle(event: Event) -> None:
+        if event.name == events.UNIT_CLOSED and event.unit_id == T:
+            stage.queue("abandon", unit_id=M, reason="no")
+            stage.git("branch", "-m", "main", "trunk")
+            shutil.copytree(folder, copied, symlinks=True)
+
+    folder, copied = stage.project.worktrees / "slice_m1_s1", stage.root.parent / "kept"
+    stage.auto(watch=meddle)
+    if not folder.exists():
+        copied.rename(folder)
+    tip = refs(stage, "refs/heads/sf/m1-s1-s")["refs/heads/sf/m1-s1-s"]
+    tidying.clean(stage.project)
+    assert not folder.exists()
+    assert set(refs(stage, "refs/sf/rescue/").values()) == {tip}, (
+        "the commit itself, not files without history"
+    )
 
 
 def test_a_ref_of_no_unit_is_kept_under_another_name(stage: Stage) -> None:

@@ -158,7 +158,8 @@ def _branch(unit: Unit) -> str:
 def _worktrees(at: Premises, owned: OwnedRepository, found: Leftovers, heads: dict[str, str]) -> list[Step]:
     async def put_away(unit_id: str, folder: Path) -> str:
         unit = units.get(at.read, unit_id)
-        head = heads.get(_branch(unit)) or next(iter(heads.values()), None)
+        # With no branch of the user's to hold it against, whatever the unit added is work to keep.
+        head = heads.get(_branch(unit)) or next(iter(heads.values()), unit.base_commit)
         if unit.branch and head and await owned.ref(f"refs/heads/{unit.branch}"):
             parked = await Worktree(owned, folder, unit.branch).remove(landed_in=head)
             return f"its work is under {parked}" if parked else ""
