@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pty
@@ -9,6 +10,7 @@ import select
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +20,11 @@ from sf.domain import events
 from sf.domain.phases import Phase
 from sf.scheduler.lock import ProjectLock
 from sf.store import records, units
+from sf.workspaces import rescue
+from sf.workspaces.git import Git
+from sf.workspaces.owned import OwnedRepository
 from sf.workspaces.refusals import BranchMoved
+from sf.workspaces.repository import UserRepository
 from tests.support.stage import PASSING, Scene, Stage, call, plan_scene, say, scene, task, write
 
 M, S1, S2 = "milestone/m1", "slice/m1/s1", "slice/m1/s2"
@@ -324,6 +330,23 @@ def test_parked_work_is_told_whole_after_a_commit_of_the_users(stage: Stage) -> 
     (folder / "deep/precious.txt").write_text("of no unit\n")
     tidying.clean(stage.project)
     assert {item.id: item.files for item in rescues.listed(stage.project)} == {name: 4, "stranger-1": 1}
+
+
+def test_a_name_that_is_no_utf8_is_escaped_for_a_program(stage: Stage) -> None:
+    async def park(folder: Path) -> str:
+        user = await UserRepository.open(stage.root, stage.project.facade, Git())
+        owned = await OwnedRepository.open(stage.project.repository, user, Git())
+        return await rescue.park_folder(owned, folder)
+
+    folder = stage.root.parent / "stranger"
+    folder.mkdir()
+    (folder / os.fsdecode(b"caf\xe9.txt")).write_text("x\n")
+    stage.plan()
+    asyncio.run(park(folder))
+    plain = json.loads(stage.sf("rescue", "show", "stranger", "--json").stdout)
+    told = json.loads(stage.sf("headless", "rescue", "show", "stranger").stdout)["data"]
+    assert [change["path"] for change in plain["changes"]] == ["caf\\udce9.txt"]
+    assert told == plain
 
 
 def test_what_single_runs_left_is_found_too(stage: Stage) -> None:

@@ -34,19 +34,35 @@ class Speech:
     def event(self, name: str, **data: Any) -> None:
         """A line for a program; silent otherwise."""
         if self.headless:
-            print(msgspec.json.encode({"event": name, **data}, enc_hook=str).decode(), flush=True)
+            print(_json({"event": name, **data}).decode(), flush=True)
 
     def answer(self, data: Any, *, as_json: bool) -> bool:
         """Give a result: as JSON when asked, kept for the end when headless. True when it was given so."""
         self.result = data
         if as_json and not self.headless:
-            print(msgspec.json.format(msgspec.json.encode(data, enc_hook=str), indent=2).decode())
+            print(msgspec.json.format(_json(data), indent=2).decode())
         return as_json or self.headless
 
     def paint(self, text: str, colour: str) -> str:
         """Coloured text where colour is welcome."""
         codes = {"green": "32", "red": "31", "yellow": "33", "dim": "2", "bold": "1", "cyan": "36"}
         return f"\x1b[{codes[colour]}m{text}\x1b[0m" if self.colour else text
+
+
+def _json(data: Any) -> bytes:
+    """The data as JSON; text that is no UTF-8, such as a file's name, is escaped as on a terminal."""
+    try:
+        return msgspec.json.encode(data, enc_hook=str)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_escaped(msgspec.to_builtins(data, enc_hook=str)))
+
+
+def _escaped(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_escaped(key): _escaped(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_escaped(item) for item in value]
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
 def table(rows: list[list[str]], header: list[str]) -> list[str]:
