@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import select
+import shutil
 import subprocess
 import sys
 import time
@@ -84,6 +85,23 @@ def test_a_slice_is_shown_reverted_recorded_and_refused_the_second_time(stage: S
     assert "complete: reverted: at 2" in stage.sf("why", "m1/s1").stdout
     assert json.loads(stage.sf("history", "--verdict", "reverted", "--json").stdout)[0]["unit_id"] == S1
     assert stage.auto().ending == "done", "the project goes on"
+    assert "archive" not in {step.what for step in tidying.clean(stage.project)}
+    assert (stage.project.active("task/m1/s1/t1") / "plan.md").is_file(), "what came back stays"
+
+
+def test_what_was_merged_is_reverted_without_a_repository_of_sfs_own(stage: Stage) -> None:
+    nothing = stage.sf("revert", "m1/s1")
+    assert nothing.returncode == 2 and "has not merged anything" in nothing.stderr
+    stage.script(
+        plan_scene({"title": "One", "tasks": [task("A")]}),
+        scene("execute", write("a.txt", "A\n"), say()),
+        *PASSING,
+    )
+    stage.plan("the goal")
+    assert stage.auto().ending == "done"
+    shutil.rmtree(stage.project.repository)
+    undone = undoing.carry_out(stage.project, undoing.survey(stage.project, S1))
+    assert undone.new == stage.git("rev-parse", "main") and files(stage) == {"notes.txt"}
 
 
 def test_a_program_gets_the_list_and_what_was_done(stage: Stage) -> None:

@@ -44,12 +44,16 @@ class Housekeeper:
 
 
 def archive_ended(desk: Desk) -> list[str]:
-    """Move to the archive what lies in `.sf/active` of units that were wound up; their ids."""
+    """Move to the archive what lies in `.sf/active` of units that were wound up; their ids.
+
+    What a revert put back stays.
+    """
     read = desk.database.read
     due = {unit.id for unit in units.to_wind_up(read)}
     moved = []
     for unit in folder_owners(desk.project, read):
-        if unit.terminal and unit.archived_at is not None and not unit.claim_holder and unit.id not in due:
+        needed = unit.claim_holder or unit.id in due or unit.reverted_at is not None
+        if unit.terminal and unit.archived_at is not None and not needed:
             artifacts.archive(desk.project, unit.id, unit.archived_at)
             moved.append(unit.id)
     return moved

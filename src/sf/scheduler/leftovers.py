@@ -29,7 +29,7 @@ class Leftovers(msgspec.Struct, frozen=True):
     refs: tuple[str, ...] = ()
     """Branches of no unit, and snapshots of no run, in sf's own repository."""
     active: tuple[Path, ...] = ()
-    """Artifacts of units that were wound up, or of no unit."""
+    """Artifacts of units that were wound up and not reverted since, or of no unit."""
 
     def told(self) -> list[str]:
         """What nobody but `sf clean` puts away, in words."""
@@ -50,7 +50,7 @@ async def find(project: Project, read: Tx, owned: OwnedRepository | None) -> Lef
         temporary=tuple(temporary),
         unknown=tuple(unknown),
         refs=tuple(await _refs(read, owned, known)) if owned is not None else (),
-        active=tuple(_active(project, due)),
+        active=tuple(_active(project, due | {unit.id for unit in known if unit.reverted_at is not None})),
     )
 
 
@@ -75,8 +75,8 @@ def _half_made(project: Project) -> list[Path]:
     return sorted([*half, *(project.repository / "worktrees").glob("merge-*.index*")])
 
 
-def _active(project: Project, due: set[str]) -> list[Path]:
-    kept = {folder_name(unit_id) for unit_id in due}
+def _active(project: Project, needed: set[str]) -> list[Path]:
+    kept = {folder_name(unit_id) for unit_id in needed}
     return [path for path in _entries(project.dot / "active") if path.name not in kept]
 
 
