@@ -67,6 +67,12 @@ def listed(project: Project, *, runs: bool = False) -> list[Rescue]:
     return _at_shelf(project, [], lambda shelf: _listed(shelf, with_runs=runs))
 
 
+def set_aside(project: Project) -> list[str]:
+    """The folders with what was in a worktree and no commit can hold, such as a repository inside it."""
+    place = project.repository.with_suffix(OwnedRepository.ASIDE)
+    return [str(folder) for folder in sorted(place.iterdir())] if place.is_dir() else []
+
+
 def shown(project: Project, wanted: str) -> Shown:
     """One piece of work, by its id or the beginning of it. Raises UnknownRescue."""
 

@@ -1,4 +1,4 @@
-"""What the user has git ignore in all of his repositories: his own ignore file, found as git finds it."""
+"""What the user has git ignore in all repositories: their own ignore file, found as git finds it."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _LONG = 600.0
 
 
 def begin(user_common: Path, target: Path) -> None:
-    """Give a repository that is being made the user's grafts; before his objects come."""
+    """Give a repository that is being made the user's grafts, before the objects come."""
     # The objects that are linked later can only be more than these grafts need.
     grafts = _read(user_common / _FILE) or frozenset()
     _write(target, grafts)
@@ -31,7 +31,7 @@ def begin(user_common: Path, target: Path) -> None:
 
 
 async def follow(git: Git, user_common: Path, target: Path) -> None:
-    """Take over the user's grafts; one that he lifted goes only once the history behind it is here."""
+    """Take over the user's grafts; one that was lifted goes only once the history behind it is here."""
     wanted = _read(user_common / _FILE) or frozenset()
     held = _read(target / _FILE) or frozenset()
     followed = _read(target / _FOLLOWED)

@@ -47,6 +47,9 @@ class Commit(msgspec.Struct, frozen=True):
 class OwnedRepository:
     """A bare repository with its own configuration and objects that no other repository can prune."""
 
+    ASIDE = ".aside"
+    """How the folder beside it ends that holds what no commit can."""
+
     def __init__(self, path: Path, user: UserRepository, git: Git, identity: Identity) -> None:
         self._path = path
         self._user = user
@@ -87,7 +90,7 @@ class OwnedRepository:
     @property
     def aside(self) -> Path:
         """Where things lie that were in a worktree and no commit can hold; nothing here deletes them."""
-        return self._path.with_suffix(".aside")
+        return self._path.with_suffix(self.ASIDE)
 
     def clear_locks(self) -> list[str]:
         """Remove what killed git processes left locked; only while no git process can be at work here."""

@@ -112,9 +112,12 @@ def list_(speech: Speech, runs: bool, as_json: bool) -> int:
     """What was parked because it is not on the branch."""
     from sf.app import rescues
 
-    found = rescues.listed(find_project(Path.cwd()), runs=runs)
+    project = find_project(Path.cwd())
+    found = rescues.listed(project, runs=runs)
     if speech.answer(found, as_json=as_json):
         return 0
+    for folder in rescues.set_aside(project):
+        speech.say(f"no commit can hold what was in a worktree and is now in {printable(folder)}")
     if not found:
         speech.say("nothing is parked" + ("" if runs else "; sf rescue list --runs looks at single runs too"))
         return 0
