@@ -317,3 +317,16 @@ def test_units_in_flight_keep_the_workflow_that_was_pinned(ground: Ground) -> No
     pins = ground.read.all("SELECT name, content FROM workflow_pins ORDER BY pinned_at, hash")
     assert {row["name"] for row in pins} == {"spike"}
     assert changed in {row["content"] for row in pins}
+
+
+def test_a_milestone_in_which_work_began_is_bound_whole_and_others_stay_free(ground: Ground) -> None:
+    planned(ground, piece("one", task("a")), piece("two", task("b")))
+    ground.run(T1, o.Done())
+    untouched, alone = ground.plant(), ground.plant(adhoc=True)
+    ground.write(lambda tx: units.bind(tx, "here"))
+    found = {unit.id: unit.station for unit in units.listed(ground.read, archived=True)}
+    assert found == {
+        **dict.fromkeys((M, S1, S2, T1, "task/m1/s2/t1"), "here"),
+        untouched: None,
+        alone: None,
+    }

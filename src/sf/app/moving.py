@@ -64,8 +64,9 @@ def _copied(source: Place, target: Place, station: str) -> dict[str, int]:
         try:
             rows = copying.copy(reading, filling)
             _refuse_foreign(Tx(filling), station)
-            units.unbind(Tx(filling))
-            if not isinstance(target, Path):
+            if isinstance(target, Path):
+                units.unbind(Tx(filling))
+            else:
                 # The work is in this folder; another one that shares the store must not take it.
                 units.bind(Tx(filling), station)
             filling.commit()

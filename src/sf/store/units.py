@@ -115,7 +115,7 @@ def stations(tx: Tx) -> list[str]:
 
 
 def bind(tx: Tx, station: str) -> None:
-    """Bind every unit that has work somewhere, and no station yet, to one."""
+    """Bind to a station whatever has none yet and is of a milestone, or other whole, in which work began."""
     tx.run(_Q["bind"], station=station)
 
 

@@ -45,7 +45,14 @@ UPDATE units SET base_commit = :base, updated_at = :now WHERE id = :id
 SELECT DISTINCT station FROM units WHERE station IS NOT NULL AND archived_at IS NULL ORDER BY station
 
 -- name: bind
-UPDATE units SET station = :station WHERE station IS NULL AND base_commit IS NOT NULL
+WITH RECURSIVE begun AS (
+  SELECT id, parent_id FROM units WHERE attempt > 0 OR base_commit IS NOT NULL
+  UNION SELECT u.id, u.parent_id FROM units u JOIN begun b ON u.id = b.parent_id
+), whole AS (
+  SELECT id FROM begun WHERE parent_id IS NULL
+  UNION SELECT u.id FROM units u JOIN whole w ON u.parent_id = w.id
+)
+UPDATE units SET station = :station WHERE station IS NULL AND id IN (SELECT id FROM whole)
 
 -- name: unbind
 UPDATE units SET station = NULL
