@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import select
+import socket
+import socketserver
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 import psycopg
 import pytest
@@ -272,6 +275,62 @@ async def test_a_lost_line_is_mended_and_rings_once_for_what_was_missed(server: 
         await asyncio.to_thread(transact, url, plant_tasks)
         await rung.wait()
     await notices.aclose()
+
+
+class Cutter(socketserver.ThreadingTCPServer):
+    """Stands before a server and ends the next connection that asks for something."""
+
+    daemon_threads = True
+
+    def __init__(self, server: Server, word: bytes) -> None:
+        super().__init__(("127.0.0.1", 0), _Cut)
+        self.behind = parse_qs(urlsplit(server.url.value).query)["host"][0] + "/.s.PGSQL.5432"
+        self.word = word
+        self.cut = threading.Event()
+        self.cut.set()
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+
+class _Cut(socketserver.BaseRequestHandler):
+    server: Cutter
+
+    def handle(self) -> None:
+        with socket.socket(socket.AF_UNIX) as behind:
+            behind.connect(self.server.behind)
+            ends = {self.request: behind, behind: self.request}
+            while True:
+                for end in select.select(list(ends), [], [])[0]:
+                    said = end.recv(65536)
+                    if not self.server.cut.is_set() and self.server.word in said:
+                        self.server.cut.set()
+                        return
+                    if not said:
+                        return
+                    ends[end].sendall(said)
+
+
+async def test_a_line_that_is_lost_again_while_it_is_mended_is_mended(server: Server, url: Url) -> None:
+    transact(url, plant_tasks)
+    with Cutter(server, b"advisory_lock_shared") as cutter:
+        port = cutter.server_address[1]
+        rung = asyncio.Event()
+        notices = Notices(
+            Url(f"postgresql://postgres@127.0.0.1:{port}/postgres", url.schema), rung.set, lambda: None
+        )
+        cutter.cut.clear()
+        end_connections(server, url)
+        async with asyncio.timeout(10):
+            await rung.wait()
+        assert cutter.cut.is_set()
+        with pytest.raises(ProjectLocked), seat(url):
+            raise AssertionError("the store was taken from under an autopilot")
+        cutter.cut.clear()
+        end_connections(server, url)
+        assert await asyncio.to_thread(cutter.cut.wait, 10)
+        await notices.aclose()
+        cutter.shutdown()
+    with seat(url):
+        pass
 
 
 async def test_autopilots_share_a_store_and_whoever_moves_it_has_it_alone(url: Url) -> None:

@@ -35,15 +35,25 @@ def seat(place: Place) -> Iterator[None]:
 
 def _seated(url: Url, *, alone: bool) -> Listening:
     try:
-        line = Listening(url)
+        line, taken = _sat_down(url, alone=alone)
     except psycopg.Error as error:
         raise unusable(url, "listen to", error) from error
-    if not line.take_seat(alone=alone):
+    if not taken:
         line.close()
         raise ProjectLocked(
             f"another sf works from {url}", hint="sf status shows what runs; sf pause stops it cleanly"
         )
     return line
+
+
+def _sat_down(url: Url, *, alone: bool) -> tuple[Listening, bool]:
+    """A new line, and whether it has a seat. Raises psycopg.Error."""
+    line = Listening(url)
+    try:
+        return line, line.take_seat(alone=alone)
+    except psycopg.Error:
+        line.close()
+        raise
 
 
 class Notices:
@@ -85,17 +95,21 @@ class Notices:
 
     async def _mend(self) -> None:
         while True:
-            try:
-                line = await asyncio.to_thread(Listening, self._url)
-                break
-            except psycopg.Error:
-                await asyncio.sleep(_AGAIN)
-        self._line = line
-        if not line.take_seat(alone=False):
-            self._on_evicted()
-            return
-        self._listen()
-        self._on_ring()
+            if await self._mended():
+                return
+            await asyncio.sleep(_AGAIN)
+
+    async def _mended(self) -> bool:
+        """Whether there is a line again that can be listened to, or nobody to listen for any more."""
+        try:
+            self._line, taken = await asyncio.to_thread(_sat_down, self._url, alone=False)
+            if taken:
+                self._listen()
+        except psycopg.Error:
+            self._line.close()
+            return False
+        (self._on_ring if taken else self._on_evicted)()
+        return True
 
     async def aclose(self) -> None:
         """Stop listening and give the seat up."""
