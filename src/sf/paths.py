@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import fcntl
 import hashlib
 import os
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -17,6 +21,7 @@ DRIFT_FILE = "config-drift.json"
 """In `.sf/runtime/`: keys whose file differs from what the running session uses."""
 
 _IDENTITY = "project-id"
+_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR)
 
 
 class Project(msgspec.Struct, frozen=True):
@@ -79,7 +84,8 @@ class Project(msgspec.Struct, frozen=True):
     def key(self) -> str:
         """A name for this project under the user's sf home; it stays when the folder is moved."""
         known = _read_identity(self)
-        return known[0] if known else _named_by_path(self.root)
+        own = known is not None and _origin(self, known) != "copied"
+        return known[0] if known and own else _named_by_path(self.root)
 
     @property
     def repository(self) -> Path:
@@ -89,7 +95,7 @@ class Project(msgspec.Struct, frozen=True):
     @property
     def facade(self) -> Path:
         """Where the façade for the user's repository is kept: named by the folder, not by what is in it."""
-        return self.home / "repos" / f"{_named_by_path(self.root)}.user"
+        return _facade_of(self.home, self.root)
 
     @property
     def worktrees(self) -> Path:
@@ -114,6 +120,10 @@ def _named_by_path(root: Path) -> str:
     return f"{folder_name(root.name)}-{hashlib.sha256(str(root).encode()).hexdigest()[:8]}"
 
 
+def _facade_of(home: Path, root: Path) -> Path:
+    return home / "repos" / f"{_named_by_path(root)}.user"
+
+
 def _read_identity(project: Project) -> tuple[str, str] | None:
     """The project's name under sf's home, and the folder it was given for."""
     try:
@@ -124,18 +134,57 @@ def _read_identity(project: Project) -> tuple[str, str] | None:
     return (folder_name(lines[0]), lines[1]) if len(lines) == 2 and lines[0] else None
 
 
+def _origin(project: Project, known: tuple[str, str]) -> Literal["here", "copied", "moved"]:
+    """How the folder came by the name that it has: a copy is one whose original still goes by it."""
+    if known[1] == str(project.root):
+        return "here"
+    original = Project(root=Path(known[1]), home=project.home)
+    try:
+        there = _read_identity(original)
+        if there is not None and original.dot.samefile(project.dot):
+            return "here"
+    except (OSError, UnicodeError):
+        # Something is there that cannot be looked at: a name of its own harms nobody.
+        return "copied"
+    return "copied" if there is not None and there[0] == known[0] else "moved"
+
+
 def identify(project: Project) -> None:
     """Give the project its lasting name, made by chance so that nothing old is ever taken for its own.
 
-    A moved folder keeps it; a copy beside the original gets a new one.
+    A moved folder keeps it, and what is known of a landing under way there; a copy beside the original
+    gets a new one.
     """
+    file = project.dot / _IDENTITY
+    fresh = f"{folder_name(project.root.name)}-{os.urandom(6).hex()}\n{project.root}\n"
     known = _read_identity(project)
-    if known and known[1] == str(project.root):
-        return
-    moved = known is not None and not (Path(known[1]) / ".sf" / _IDENTITY).exists()
-    fresh_name = f"{folder_name(project.root.name)}-{os.urandom(6).hex()}"
-    key = known[0] if known and moved else fresh_name
-    files.put(project.dot / _IDENTITY, f"{key}\n{project.root}\n")
+    if known is None:
+        files.put(file, fresh)
+    elif known[1] != str(project.root):
+        with file.open("r+b") as held:
+            # Of several commands that come to a new place at once, the others take what the first decided.
+            fcntl.flock(held, fcntl.LOCK_EX)
+            known = _read_identity(project) or known
+            origin = _origin(project, known)
+            if origin == "copied":
+                files.put(file, fresh)
+            elif origin == "moved":
+                _take_along(project, Path(known[1]))
+                files.put(file, f"{known[0]}\n{project.root}\n")
+
+
+def _take_along(project: Project, origin: Path) -> None:
+    """Bring the façade of a moved folder to its new place: the journal of a landing is in it.
+
+    What lies at either place may be another folder's: that of a project which is there now is left alone.
+    """
+    old = _facade_of(project.home, origin)
+    if old.is_dir() and not (origin / ".sf" / _IDENTITY).exists():
+        import shutil  # here alone: every command imports this module
+
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(project.facade)
+        old.rename(project.facade)
 
 
 def sf_home(environ: dict[str, str] | None = None) -> Path:
@@ -145,9 +194,21 @@ def sf_home(environ: dict[str, str] | None = None) -> Path:
 
 
 def find_project(start: Path) -> Project:
-    """The project at or above a folder. Raises NotAProject."""
+    """The project at or above a folder, by its own name if it was moved or copied. Raises NotAProject."""
     home = sf_home()
     for folder in (start, *start.parents):
         if (folder / ".sf").is_dir() and (folder / ".sf") != home:
-            return Project(root=folder.resolve(), home=home)
+            project = Project(root=folder.resolve(), home=home)
+            _recognise(project)
+            return project
     raise NotAProject(f"no .sf/ in {start} or above", hint="run sf init in the root of your repository")
+
+
+def _recognise(project: Project) -> None:
+    """Identify a folder that was moved or copied; one that can only be read stays as it is."""
+    try:
+        if _read_identity(project):
+            identify(project)
+    except OSError as error:
+        if error.errno not in _NOT_WRITABLE:
+            raise

@@ -19,7 +19,7 @@ from sf.domain.units import Status
 from sf.observe import disk
 from sf.scheduler.lock import ProjectLock
 from sf.store import sessions, spending
-from tests.support.stage import CONFIG, PASSING, Stage, plan_scene, say, scene, task, write
+from tests.support.stage import CONFIG, PASSING, Stage, plan_scene, run_sf, say, scene, task, write
 
 ONE = {"title": "S", "tasks": [task("T")]}
 M, T = "milestone/m1", "task/m1/s1/t1"
@@ -420,6 +420,15 @@ def _landing(stage: Stage) -> None:
     journal = {"landing_id": "ab", "branch": "main", "old": "0" * 40, "new": "1" * 40, "step": "preparing"}
     (stage.project.facade / "landing.json").write_text(json.dumps(journal))
     (stage.root / ".git" / "HEAD.lock").write_text("ab\n")
+
+
+def test_a_landing_that_was_cut_off_is_seen_and_ended_after_the_folder_was_moved(stage: Stage) -> None:
+    stage.script(*PASSING)
+    _landing(stage)
+    moved = stage.root.rename(stage.root.with_name("renamed"))
+    assert "FAIL  landing        interrupted" in run_sf(moved, stage.home, "doctor").stdout
+    assert run_sf(moved, stage.home, "auto").returncode == 0
+    assert not (moved / ".git" / "HEAD.lock").exists()
 
 
 def _playbook(stage: Stage) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ from sf.scheduler.lock import ProjectLock
 from sf.scheduler.notices import seat
 from sf.store import units
 from sf.store.place import Url
-from tests.support.stage import PASSING, Stage, plan_scene, say, scene, task, write
+from tests.support.stage import PASSING, Stage, plan_scene, run_sf, say, scene, task, write
 from tests.support.stores import Server, execute
 
 PASSWORD = "hunter2"
@@ -103,6 +104,18 @@ def test_two_folders_share_a_store_and_neither_takes_the_others_work(
         merged = stage.git("log", "--merges", "--format=%s").splitlines()
         own = [goal for goal in goals if places[goal] == stage.project.key]
         assert len(merged) == len(own), "what a folder took it also merged, and nothing else"
+
+
+def test_a_copied_folder_leaves_the_rows_of_its_original_alone(stage: Stage, url: str) -> None:
+    use(stage, url)
+    assert stage.sf("init").returncode == 0
+    stage.plan("of the original")
+    copy = stage.root.with_name("copy")
+    shutil.copytree(stage.root, copy)
+    assert run_sf(copy, stage.home, "plan", "of the copy").stdout.startswith("milestone/m1: of the copy")
+    assert run_sf(copy, stage.home, "abandon", "milestone/m1", "an experiment").returncode == 0
+    unit = stage.unit("milestone/m1")
+    assert (unit.title, unit.terminal) == ("of the original", False)
 
 
 def test_nobody_starts_while_the_store_is_being_moved(stage: Stage, url: str) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+import threading
 from pathlib import Path
 
 import pytest
 
-from sf.paths import Project, identify
+from sf.paths import Project, find_project, identify
 
 
 def _project(root: Path) -> Project:
@@ -33,3 +35,57 @@ def test_a_name_that_cannot_be_read_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         identify(project)
     assert list((project.dot / "project-id").iterdir()) == []
+
+
+def test_a_copy_has_a_name_of_its_own_from_the_first_command_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = _project(tmp_path / "one")
+    monkeypatch.setenv("SF_HOME", str(project.home))
+    identify(project)
+    key = project.key
+    shutil.copytree(project.root, tmp_path / "two")
+    copy = Project(root=tmp_path / "two", home=project.home)
+    assert copy.key != key, "even where nothing can be written"
+    found: list[str] = []
+    commands = [threading.Thread(target=lambda: found.append(find_project(copy.root).key)) for _ in range(8)]
+    for command in commands:
+        command.start()
+    for command in commands:
+        command.join(timeout=10)
+    assert len(found) == 8 and len({*found, copy.key}) == 1, "all of them agree"
+    assert copy.key != key and find_project(project.root).key == key
+    project.root.rename(tmp_path / "three")
+    assert find_project(tmp_path / "three").key == key
+
+
+def test_the_same_folder_by_another_path_is_no_copy(tmp_path: Path) -> None:
+    project = _project(tmp_path / "one")
+    identify(project)
+    said = (project.dot / "project-id").read_text()
+    (tmp_path / "two").symlink_to(project.root)
+    again = Project(root=tmp_path / "two", home=project.home)
+    identify(again)
+    assert (again.key, (project.dot / "project-id").read_text()) == (project.key, said)
+
+
+def test_a_moved_folder_takes_its_facade_along_and_never_another_projects(tmp_path: Path) -> None:
+    project = _project(tmp_path / "one")
+    identify(project)
+    key = project.key
+    project.facade.mkdir(parents=True)
+    (project.facade / "landing.json").write_text("the first's")
+    project.root.rename(tmp_path / "two")
+    moved = Project(root=tmp_path / "two", home=project.home)
+    (moved.facade / "left").mkdir(parents=True)
+    identify(moved)
+    assert [path.name for path in moved.facade.iterdir()] == ["landing.json"]
+    assert not project.facade.exists()
+
+    moved.root.rename(tmp_path / "three")
+    newcomer = _project(tmp_path / "two")
+    identify(newcomer)
+    last = Project(root=tmp_path / "three", home=project.home)
+    identify(last)
+    assert (last.key, newcomer.key != key) == (key, True), "who came to its place later is not its original"
+    assert newcomer.facade.exists() and not last.facade.exists()

@@ -176,9 +176,9 @@ async def open_desk(
     """Everything that a running autopilot needs, and the configuration that it watches."""
     # Git processes hold the project's lock too: once it is taken again, none of a killed sf is left.
     git = Git(held=(lock_descriptor,))
+    identify(project)
     user = await UserRepository.open(project.root, project.facade, git)
     config, keys = await load_trusted(project, user), _Keys()
-    identify(project)
     require_gates(project, config)
     await _require_branch(user, config)
     _preflight(project, config, keys)
