@@ -17,7 +17,7 @@ def look(ground: Ground, holder: str = "me", station: str = "") -> Glance:
 
 
 def test_nothing_is_open_in_an_empty_store(ground: Ground) -> None:
-    assert look(ground) == Glance(0, None, 0, None, 0, None)
+    assert look(ground) == Glance(0, None, 0, None, None, 0, None)
     assert look(ground).next_due is None
 
 
@@ -36,8 +36,11 @@ def test_only_claims_of_others_that_have_ended_are_expired(ground: Ground) -> No
     task = ground.plant("spike", adhoc=True)
     assert ground.claim(task) is not None
     assert look(ground, "other").expired == 0, "it holds for a while"
+    until = ground.unit(task).claim_until
+    assert (look(ground, "other").next_due, look(ground, "me").next_due) == (until, None)
     ground.clock.advance(seconds=LEASE_MS / 1000 + 1)
     assert (look(ground, "other").expired, look(ground, "me").expired) == (1, 0)
+    assert look(ground, "other").next_due is None
 
 
 def test_the_next_due_is_the_earlier_of_a_unit_and_a_question(ground: Ground) -> None:

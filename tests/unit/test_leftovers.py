@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 from sf.domain import outcomes as o
 from sf.domain.phases import Phase
 from sf.domain.spending import Caps
@@ -34,6 +36,30 @@ def test_a_crash_ends_the_run_of_a_unit_that_was_called_off_and_frees_its_money(
     paid = spending.account(ground.read, "session", ground.unit(M).session_id)
     assert (paid.spent, paid.reserved) == (70, 0)
     assert units.listed(ground.read) == [], "everything is over"
+
+
+def test_a_start_leaves_what_another_host_at_the_same_path_has_claimed(ground: Ground) -> None:
+    names = [ground.plant(adhoc=True) for _ in range(2)]
+    hosts = dict(zip(names, (socket.gethostname(), "elsewhere"), strict=True))
+
+    def take(name: str) -> None:
+        unit = ground.unit(name)
+        ground.write(
+            lambda tx: claims.take(
+                tx, unit, holder="h", host=hosts[name], rules=ground.rules, now=ground.now, station="s"
+            )
+        )
+
+    for name in names:
+        take(name)
+    ground.write(lambda tx: recovery.interrupt_all(tx, "s", ground.rules, ground.now))
+    assert [ground.unit(name).status for name in names] == [Status.INTERRUPTED, Status.RUNNING]
+    ground.clock.advance(seconds=61)
+    ground.write(lambda tx: recovery.interrupt_all(tx, "s", ground.rules, ground.now))
+    assert ground.unit(names[1]).status is Status.INTERRUPTED
+    take(names[1])
+    ground.write(lambda tx: recovery.interrupt_all(tx, "", ground.rules, ground.now))
+    assert ground.unit(names[1]).status is Status.INTERRUPTED, "a file is in one place, whatever it is called"
 
 
 def test_a_container_called_off_later_still_waits_for_the_run_below_it(ground: Ground) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 from sf.domain import events
 from sf.domain import outcomes as o
@@ -28,7 +29,7 @@ async def recover(desk: Desk) -> list[str]:
     landing = await desk.workshop.user.recover_landing()
     if landing:
         desk.log.warning("an interrupted merge was put right", detail=landing)
-    found = leases.running(desk.database.read, desk.station)
+    found = leases.stranded(desk.database.read, desk.station, socket.gethostname(), desk.clock.now())
     live = await _end_processes(desk, [*found, *leases.canceled_with_claim(desk.database.read, desk.station)])
     await _remove_leftovers(desk)
     await _remove_scratch(desk, live)
@@ -101,7 +102,7 @@ async def _put_away_again(desk: Desk) -> None:
 
 def interrupt_all(tx: Tx, station: str, rules: Rules, now: Instant) -> None:
     """End every run of a station that a row still speaks of: at its start nothing runs there yet."""
-    for unit in leases.running(tx, station):
+    for unit in leases.stranded(tx, station, socket.gethostname(), now):
         interrupt(tx, unit, rules, now)
     for unit in leases.canceled_with_claim(tx, station):
         _call_off(tx, unit, rules, now)

@@ -19,6 +19,8 @@ class Glance(msgspec.Struct, frozen=True):
     """The session's status, if there is a session."""
     expired: int
     """Running units of other holders whose claim has ended."""
+    claim_due: Instant | None
+    """When the next claim of another holder ends, unless it is renewed."""
     unit_due: Instant | None
     questions: int
     question_due: Instant | None
@@ -26,8 +28,9 @@ class Glance(msgspec.Struct, frozen=True):
 
     @property
     def next_due(self) -> Instant | None:
-        """When the next unit, or the default answer to the next question, is due."""
-        return min((due for due in (self.unit_due, self.question_due) if due is not None), default=None)
+        """When the next unit, another's claim, or the default answer to the next question is due."""
+        found = (self.claim_due, self.unit_due, self.question_due)
+        return min((due for due in found if due is not None), default=None)
 
 
 def look(tx: Tx, holder: str, now: Instant, station: str = "") -> Glance:

@@ -92,6 +92,15 @@ def running(tx: Tx, station: str = "") -> list[Unit]:
     return [units.unit_of(row) for row in tx.all(_Q["running"], station=station)]
 
 
+def stranded(tx: Tx, station: str, host: str, now: Instant) -> list[Unit]:
+    """Running units whose worker is gone when an autopilot starts on a host.
+
+    On a server a station may be the same folder of two machines, one a copy of the other: what another host
+    has claimed is its own while the claim lasts.
+    """
+    return [units.unit_of(row) for row in tx.all(_Q["stranded"], station=station, host=host, now=now)]
+
+
 def canceled_with_claim(tx: Tx, station: str = "") -> list[Unit]:
     """Units that were canceled while a run held them."""
     return [units.unit_of(row) for row in tx.all(_Q["canceled_with_claim"], station=station)]

@@ -4,6 +4,8 @@ SELECT
   (SELECT status FROM sessions WHERE status <> 'complete' ORDER BY id DESC LIMIT 1) AS session,
   (SELECT COUNT(*) FROM units WHERE phase_status = 'running' AND claim_until < :now AND claim_holder <> :holder
     AND (:station = '' OR COALESCE(station, :station) = :station)) AS expired,
+  (SELECT MIN(claim_until) FROM units WHERE phase_status = 'running' AND claim_until >= :now AND claim_holder <> :holder
+    AND (:station = '' OR COALESCE(station, :station) = :station)) AS claim_due,
   (SELECT MIN(due_at) FROM units WHERE due_at IS NOT NULL
     AND (:station = '' OR COALESCE(station, :station) = :station)) AS unit_due,
   (SELECT COUNT(*) FROM attention WHERE closed_at IS NULL) AS questions,

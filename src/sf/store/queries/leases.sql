@@ -42,6 +42,10 @@ WHERE phase_status = 'running' AND claim_until < :now AND claim_holder <> :holde
 -- name: running
 SELECT * FROM units WHERE phase_status = 'running' AND (:station = '' OR COALESCE(station, :station) = :station)
 
+-- name: stranded
+SELECT * FROM units WHERE phase_status = 'running'
+  AND (:station = '' OR (COALESCE(station, :station) = :station AND (worker_host = :host OR claim_until < :now)))
+
 -- name: canceled_with_claim
 SELECT * FROM units WHERE phase_status = 'canceled' AND claim_holder IS NOT NULL AND (:station = '' OR COALESCE(station, :station) = :station)
 
