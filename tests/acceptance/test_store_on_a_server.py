@@ -13,12 +13,16 @@ from pathlib import Path
 import pytest
 
 import sf
+from sf.app.moving import move
 from sf.app.stores import place_of
 from sf.domain.ids import ulid
+from sf.errors import BadUsage, StoreNotEmpty, StoreUnusable
 from sf.scheduler.lock import ProjectLock
 from sf.scheduler.notices import seat
 from sf.store import units
+from sf.store.connection import transact
 from sf.store.place import Url
+from sf.store.tx import Tx
 from tests.support.stage import PASSING, Stage, plan_scene, run_sf, say, scene, task, write
 from tests.support.stores import Server, execute
 
@@ -179,6 +183,43 @@ def test_a_copy_that_fails_keeps_nothing(stage: Stage, url: str) -> None:
     for wrong in ("mysql://x/y", f"postgresql://me:{PASSWORD}@extra@host/x", "nonsense"):
         done = stage.sf("store", "migrate", wrong)
         assert (done.returncode, "invalid_config" in done.stderr, PASSWORD in done.stderr) == (2, True, False)
+
+
+def test_a_copy_to_a_file_is_there_whole_or_not_at_all(stage: Stage, url: str) -> None:
+    use(stage, url)
+    stage.project.database.unlink()
+    stage.plan("a goal")
+    place = place_of(stage.project)
+    execute(place, "UPDATE units SET station = 'elsewhere-1'")
+    with pytest.raises(BadUsage, match="elsewhere-1"):
+        move(stage.project, "sqlite")
+    assert list(stage.project.dot.glob("sf.db*")) == []
+    execute(place, "UPDATE units SET station = NULL")
+    for killed in ("sf.db", "sf.db-journal", "sf.db.new", "sf.db.new-wal"):
+        (stage.project.dot / killed).write_bytes(b"" if killed == "sf.db" else b"the beginning of a copy")
+    move(stage.project, "sqlite")
+    assert [path.name for path in stage.project.dot.glob("sf.db*")] == ["sf.db"]
+    assert execute(stage.project.database, "SELECT title FROM units") == [("a goal",)]
+    with pytest.raises(StoreNotEmpty) as refused:
+        move(stage.project, "sqlite")
+    assert "move those rows away" in refused.value.line()
+    assert execute(stage.project.database, "SELECT title FROM units") == [("a goal",)]
+
+
+def test_a_store_that_another_holds_or_that_is_the_same_is_not_moved(stage: Stage, url: str) -> None:
+    use(stage, f"{url}&options=-clock_timeout%3D200")
+    stage.project.database.unlink()
+    stage.plan()
+
+    def meanwhile(tx: Tx) -> None:
+        with pytest.raises(StoreUnusable, match=r"cannot lock .* lock timeout"):
+            move(stage.project, "sqlite")
+
+    transact(place_of(stage.project), meanwhile)
+    assert not stage.project.database.exists()
+    use(stage, url)
+    with pytest.raises(BadUsage, match="already in"):
+        move(stage.project, url.replace("postgresql://", "postgres://"))
 
 
 def test_a_repository_cannot_choose_the_store(stage: Stage, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -14,6 +16,7 @@ from sf.paths import Project
 from sf.scheduler import lock
 from sf.store import copying, place, units
 from sf.store.connection import engine_of, writing
+from sf.store.engine import Connection, Engine
 from sf.store.place import Place
 from sf.store.tx import Tx
 
@@ -39,9 +42,57 @@ def move(project: Project, target: str) -> Moved:
     aim: Place = project.database if target == FILE else stores.from_url(project, target)
     if aim == source:
         raise BadUsage(f"the project's rows are already in {source}")
-    with lock.ProjectLock(project.lock, "sf store migrate"):
-        rows = _copied(source, aim, project.key)
+    with lock.ProjectLock(project.lock, "sf store migrate"), _beside(aim) as target_now:
+        rows = _copied(source, target_now, project.key)
     return Moved(str(source), str(aim), rows, "" if target == FILE else _setting(target))
+
+
+@contextlib.contextmanager
+def _beside(aim: Place) -> Iterator[Place]:
+    """Where to copy to: for a file one beside it, which takes its place when the copy is whole."""
+    if not isinstance(aim, Path):
+        yield aim
+        return
+    _require_vacant(aim)
+    fresh = aim.with_name(f"{aim.name}.new")
+    _remove(fresh)
+    try:
+        yield fresh
+        if fresh.with_name(f"{fresh.name}-wal").exists():
+            raise StoreUnusable(f"{fresh} could not be completed", hint="is the disk full?")
+        # Before the new file is there: SQLite would take what lies beside it for a part of it.
+        _remove(aim)
+        fresh.rename(aim)
+        _sync(aim.parent)
+    finally:
+        _remove(fresh)
+
+
+def _require_vacant(file: Path) -> None:
+    """Raise StoreNotEmpty for a file with rows; one of no bytes has none."""
+    if not file.exists() or file.stat().st_size == 0:
+        return
+    engine = engine_of(file)
+    connection = writing(engine)
+    try:
+        copying.require_empty(connection)
+    except engine.errors as error:
+        raise engine.unusable("read", error) from error
+    finally:
+        connection.close()
+
+
+def _remove(file: Path) -> None:
+    for ending in ("-wal", "-shm", "-journal", ""):
+        file.with_name(f"{file.name}{ending}").unlink(missing_ok=True)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _copied(source: Place, target: Place, station: str) -> dict[str, int]:
@@ -57,10 +108,9 @@ def _copied(source: Place, target: Place, station: str) -> dict[str, int]:
 
                 closing.enter_context(seat(end))
         # Held until the copy is durable: no command writes a row that would be left behind.
-        reading.begin()
-        closing.callback(reading.rollback)
-        filling.begin()
-        closing.callback(filling.rollback)
+        for engine, connection in ((old, reading), (new, filling)):
+            closing.callback(connection.rollback)
+            _begin(engine, connection)
         try:
             rows = copying.copy(reading, filling)
             _refuse_foreign(Tx(filling), station)
@@ -73,6 +123,13 @@ def _copied(source: Place, target: Place, station: str) -> dict[str, int]:
         except (*old.errors, *new.errors) as error:
             raise StoreUnusable(f"the copy failed and nothing was kept: {error}") from error
         return rows
+
+
+def _begin(engine: Engine, connection: Connection) -> None:
+    try:
+        connection.begin()
+    except engine.errors as error:
+        raise engine.unusable("lock", error) from error
 
 
 def _refuse_foreign(tx: Tx, station: str) -> None:

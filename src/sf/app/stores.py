@@ -46,7 +46,7 @@ def from_url(project: Project, url: str) -> Url:
     wrong = places.problem(url)
     if wrong:
         raise InvalidConfig(f"store.url {wrong}")
-    return Url(url, schema="" if places.names_schema(url) else _schema(project))
+    return Url(places.canonical(url), schema="" if places.names_schema(url) else _schema(project))
 
 
 def _schema(project: Project) -> str:

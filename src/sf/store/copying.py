@@ -30,15 +30,23 @@ def count(connection: Connection, table: str) -> int:
     return int(connection.execute(f'SELECT COUNT(*) AS n FROM "{table}"').fetchone()["n"])
 
 
+def require_empty(connection: Connection) -> None:
+    """Raise StoreNotEmpty for a store that has rows."""
+    filled = [name for name in tables(connection) if count(connection, name)]
+    if filled:
+        raise StoreNotEmpty(
+            f"the other store already has rows in {', '.join(filled)}",
+            hint="move those rows away, or name another database or schema",
+        )
+
+
 def copy(source: Connection, target: Connection) -> dict[str, int]:
     """Copy every row, inside transactions of the caller's; rows by table. Raises StoreNotEmpty.
 
     Both stores have the same schema. The counts are taken again on the target when all is there.
     """
     names = tables(source)
-    filled = [name for name in names if count(target, name)]
-    if filled:
-        raise StoreNotEmpty(f"the other store already has rows in {', '.join(filled)}")
+    require_empty(target)
     for name in names:
         for rows in _chunks(source, name):
             _insert(target, name, rows)

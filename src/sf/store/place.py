@@ -53,6 +53,12 @@ def problem(text: str) -> str:
     return ""
 
 
+def canonical(text: str) -> str:
+    """A url by the first of its schemes: one database is one place, whichever is written."""
+    _, mark, rest = text.partition("://")
+    return f"{SCHEMES[0]}://{rest}" if mark else text
+
+
 def names_schema(text: str) -> bool:
     """Whether a url says by itself which schema is meant."""
     return any("search_path" in value for value in parse_qs(urlsplit(text).query).get("options", ()))

@@ -312,4 +312,6 @@ def unusable(url: Url, what: str, error: Exception) -> StoreUnusable:
     """What a server that cannot be used is reported as."""
     # A malformed url is repeated in the driver's words, password and all.
     said = "the url is malformed" if type(error) is psycopg.ProgrammingError else str(error)
-    return StoreUnusable(f"cannot {what} {url}: {said}", hint="is the server up, and the url right?")
+    waited = isinstance(error, psycopg.errors.LockNotAvailable)
+    hint = "another writer holds it: try again" if waited else "is the server up, and the url right?"
+    return StoreUnusable(f"cannot {what} {url}: {said}", hint=hint)
