@@ -104,6 +104,16 @@ def test_what_follows_an_end_is_made_up_for(planned: Ground) -> None:
     assert planned.unit(S1).open_children == 1
 
 
+def test_however_many_are_wrong_all_are_repaired_at_once(ground: Ground) -> None:
+    ground.in_disorder = True
+    names = [ground.plant(adhoc=True) for _ in range(60)]
+    ground.read.run("UPDATE units SET open_blockers = 3")
+    for name in names[:55]:
+        alter(ground, name, phase_status="canceled", open_blockers=0)
+    assert len(mend(ground)) == 60
+    assert broken(ground) == []
+
+
 def test_a_live_run_that_nothing_carries_is_ended_and_what_it_reserved_settled(planned: Ground) -> None:
     planned.clock.advance(seconds=3600)
     lease = planned.claim(T1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, assert_never
 
 from sf.domain import invariants as i
@@ -13,7 +14,8 @@ from sf.harness.rules import Rules
 from sf.store import attention, blockers, invariants, runs, spending, units
 from sf.store.tx import Tx
 
-_PASSES = 50
+_TIMES = 50
+"""After so many repairs of one subject its rules contradict each other: the rest is a person's to say."""
 _BY = "doctor"
 
 
@@ -24,32 +26,27 @@ def mend(tx: Tx, rules: Rules, now: Instant) -> list[i.Fault]:
     fault of a look that concerns a unit is acted on.
     """
     done: list[i.Fault] = []
-    for _ in range(_PASSES):
-        found = [fault for fault in i.faults(invariants.books(tx)) if fault.repair is not None]
-        if not found:
-            return done
+    times: Counter[str] = Counter()
+    while True:
+        found = [fault for fault in i.faults(invariants.books(tx)) if times[fault.subject] < _TIMES]
         seen: set[str] = set()
         for fault in found:
-            if fault.subject not in seen and fault.repair is not None:
+            if fault.repair is not None and fault.subject not in seen:
                 seen.add(fault.subject)
-                _apply(tx, fault.repair, rules, now)
                 done.append(fault)
-                if _reaches_others(fault.repair):
+                if _apply(tx, fault.repair, rules, now):
                     break
-    return done
+        if not seen:
+            return done
+        times.update(seen)
 
 
-def _reaches_others(repair: i.Repair) -> bool:
-    """Whether a repair may change rows of other units, so that what was found about them is old."""
-    counts = isinstance(repair, i.SetColumn) and repair.column in ("open_children", "open_blockers")
-    return counts or isinstance(repair, i.Close)
-
-
-def _apply(tx: Tx, repair: i.Repair, rules: Rules, now: Instant) -> None:
+def _apply(tx: Tx, repair: i.Repair, rules: Rules, now: Instant) -> bool:
+    """Whether rows of other units may have changed, so that what was found about them is old."""
     match repair:
         case i.SetColumn():
             invariants.set_column(tx, repair)
-            _follow(tx, repair, rules, now)
+            return _follow(tx, repair, rules, now)
         case i.Interrupt(unit_id=unit_id):
             for run in invariants.books(tx).live:
                 if run.unit_id == unit_id:
@@ -59,6 +56,7 @@ def _apply(tx: Tx, repair: i.Repair, rules: Rules, now: Instant) -> None:
             _end(tx, run_id, now)
         case i.Close(unit_id=unit_id):
             lifecycle.closed(tx, units.get(tx, unit_id), rules, now)
+            return True
         case i.Ask():
             _ask(tx, repair, rules, now)
         case i.Withdraw(kind="blocker", id=blocker_id):
@@ -71,14 +69,19 @@ def _apply(tx: Tx, repair: i.Repair, rules: Rules, now: Instant) -> None:
             spending.settle_open(tx, run_id, "crashed", now)
         case _:
             assert_never(repair)
+    return False
 
 
-def _follow(tx: Tx, repair: i.SetColumn, rules: Rules, now: Instant) -> None:
+def _follow(tx: Tx, repair: i.SetColumn, rules: Rules, now: Instant) -> bool:
     """A count that is nothing after all lets its unit go on, as it would have when the last one ended."""
-    if repair.value == 0 and repair.column == "open_children":
+    if repair.value != 0 or repair.column not in ("open_children", "open_blockers"):
+        return False
+    before = units.get(tx, repair.unit_id)
+    if repair.column == "open_children":
         lifecycle.advance_container(tx, repair.unit_id, rules, now)
-    elif repair.value == 0 and repair.column == "open_blockers":
+    else:
         lifecycle.arrived(tx, repair.unit_id, rules, now)
+    return units.get(tx, repair.unit_id) != before
 
 
 def _end(tx: Tx, run_id: str, now: Instant) -> None:
