@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from sf.domain.units import HoldKind
-from sf.store import runs, spending
+from sf.scheduler.admission import Selection
+from sf.store import attention, blockers, runs, spending
 from tests.support.stage import CONFIG, PASSING, Scene, Stage, call, plan_scene, say, scene, task, write
 
 ONE = {"title": "S", "tasks": [task("T")]}
@@ -34,6 +35,37 @@ def test_a_session_without_money_stops_with_its_own_exit_code_and_goes_on_when_a
     done = stage.sf("auto")
     assert done.returncode == 0, done.stdout + done.stderr
     assert (stage.root / "a.txt").exists()
+
+
+def test_a_limit_that_was_raised_takes_the_question_with_it(stage: Stage) -> None:
+    """There is room for one request at a time: what cannot be paid is not tried again, and nobody answers."""
+    (stage.home / "config.toml").write_text(
+        '[memory]\nmode = "off"\n[attention]\n'
+        'defaults.session_budget = "100"\ndeadlines.session_budget = "1h"\n'
+    )
+    tier = '[tiers.standard]\nmodels = ["script:{}"]'
+    dear = SHORT.replace(tier.format("test"), tier.format("dear"))
+    stage.configure(dear + "[budget]\nsession_usd = 0.5\n")
+    two = [{"title": name, "tasks": [task(name)]} for name in ("S1", "S2")]
+    stage.script(plan_scene(*two), *SCENES[1:], price={"input": 0, "output": 1000})
+    cheap = stage.project.dot / "playbooks" / "test.toml"
+    text = cheap.read_text().replace('"test"', '"dear"', 1).replace("output = 1000", "output = 5000")
+    cheap.with_name("dear.toml").write_text(text.replace("latency_ms = 0", "latency_ms = 150"))
+    stage.plan()
+    assert stage.auto().ending == "budget"
+    stage.configure(dear + "[budget]\nsession_usd = 8.0\n")
+    assert stage.auto().ending == "budget", "a review is dearer still"
+    tasks = ("task/m1/s1/t1", "task/m1/s2/t1")
+    refused = [run for unit in tasks for run in runs.of_unit(stage.read, unit) if run.error_code]
+    assert len(refused) <= 3, refused
+    [asked] = attention.waiting(stage.read)
+    [shown] = blockers.open_blockers(stage.read)
+    assert "may spend $8.00" in asked.question and asked.question.endswith("up to $10.00")
+    assert shown["detail"] == asked.question
+    stage.configure(dear + "[budget]\nsession_usd = 50.0\n")
+    assert stage.auto(Selection(most=1)).ending == "done", "it does not wait for the deadline"
+    assert attention.waiting(stage.read) == [] and list(blockers.open_blockers(stage.read)) == []
+    assert spending.account(stage.read, "session", asked.session_id).allowance == 0
 
 
 def test_a_unit_without_money_is_parked_and_a_raised_limit_lets_it_go(stage: Stage) -> None:

@@ -15,10 +15,12 @@ from sf.domain import outcomes as o
 from sf.domain.attention import ANSWERS as ANSWERED_BY
 from sf.domain.attention import Patience
 from sf.domain.phases import Phase
+from sf.domain.spending import Caps
 from sf.domain.units import BLOCKER_EVENT, WAY_OUT, HoldKind, Status
+from sf.harness.rules import Rules
 from sf.scheduler import replies
 from sf.scheduler.intents import INTENTS
-from sf.store import attention, records, units
+from sf.store import attention, records, spending, units
 from tests.support.ground import GATED, Ground, Refused
 from tests.support.samples import task_plan
 
@@ -344,6 +346,58 @@ def test_a_question_with_a_deadline_is_answered_by_its_default_and_no_other(tmp_
     assert len(ground.write(lambda tx: replies.answer_due(tx, rules, ground.now))) == 1
     assert ground.unit(A).hold_kind is None
     assert "decide yourself" in records.unread_feedback(ground.read, A)[0]
+
+
+def test_the_question_for_the_sessions_money_tells_the_largest_need_and_goes_when_there_is_room(
+    ground: Ground,
+) -> None:
+    ground.plant(adhoc=True)
+    lease, session_id = ground.claim(A), ground.unit(A).session_id
+    assert lease is not None
+    by = spending.payer(ground.read, ground.unit(A))
+    patience = {"session_budget": Patience("100", 60_000)}
+
+    def rules(cap: int) -> Rules:
+        return replace(GATED, caps=Caps(session=cap), patience=patience)
+
+    def ask(wanted: int) -> None:
+        ground.write(lambda tx: replies.ask_for_session(tx, session_id, wanted, rules(1_000_000), ground.now))
+
+    def withdraw(cap: int) -> bool:
+        return ground.write(lambda tx: replies.withdraw_for_session(tx, rules(cap), ground.now))
+
+    def shown() -> list[str]:
+        return [str(row["detail"]) for row in ground.read.all("SELECT * FROM session_blockers")]
+
+    ask(2_000_000)
+    [first] = attention.waiting(ground.read)
+    ground.write(
+        lambda tx: spending.reserve(tx, lease, by, model="m", estimate=500_000, caps=Caps(), now=ground.now)
+    )
+    ask(3_000_000)
+    ask(1_000_000)
+    [asked] = attention.waiting(ground.read)
+    assert (asked.id, asked.due_at) == (first.id, first.due_at)
+    assert asked.question.endswith("$0.50 reserved, and the next step may cost up to $3.00")
+    assert shown() == [asked.question]
+    assert not withdraw(3_400_000)
+    assert withdraw(3_500_000)
+    assert attention.waiting(ground.read) == []
+    ask(2_000_000)
+    ground.clock.advance(seconds=61)
+    ground.write(lambda tx: replies.answer_due(tx, rules(9_000_000), ground.now))
+    closed = ground.read.all("SELECT answer, answered_by FROM attention")
+    assert [tuple(row) for row in closed] == [(None, "auto")] * 2, "nobody answered, nor had to"
+    assert not ground.read.all("SELECT * FROM session_blockers WHERE resolved_at IS NULL")
+
+
+def test_money_for_the_session_leaves_a_unit_parked_that_lacks_its_own(ground: Ground) -> None:
+    park_budget(ground)
+    session_id = ground.unit(A).session_id
+    ground.write(lambda tx: replies.ask_for_session(tx, session_id, 1, GATED, ground.now))
+    asked = next(item for item in attention.waiting(ground.read) if item.unit_id is None)
+    ground.intend("reply", question_id=asked.id, answer="5")
+    assert [row["event"] for row in ground.blockers(A)] == ["BudgetReached"]
 
 
 @pytest.mark.conforms("C-70")

@@ -99,7 +99,7 @@ class Loop:
             await recovery.recover(desk)
             while not self._over():
                 await self._tick()
-                if self._idle():
+                if self._idle() or self._is_out_of_money():
                     break
                 await self._wait()
             await self._roster.end()
@@ -115,8 +115,12 @@ class Loop:
         return self._stopped() and not self._roster
 
     def _stopped(self) -> bool:
-        """Whether nothing more is to be dispatched."""
-        return self._stopping or self._paused or bool(self._failure or self._purse.empty)
+        """Whether nothing more is to be dispatched for good."""
+        return self._stopping or self._paused or bool(self._failure)
+
+    def _is_out_of_money(self) -> bool:
+        """Whether nothing can be paid: asked after a tick, for the last run's end may have left room."""
+        return bool(self._purse.empty) and not self._roster and not self._wake.is_set()
 
     def _idle(self) -> bool:
         return not self._roster and not self._waits_for_time() and not self._wake.is_set()
@@ -135,10 +139,11 @@ class Loop:
         await self._reload()
         seen = await self._apply_intents(self._upkeep.look())
         seen = await self._upkeep.see_to(seen, running=bool(self._roster))
-        self._purse.look(seen)
+        if await self._purse.look(seen, running=len(self._roster)):
+            seen = self._upkeep.look()
         await self._close_units()
         await self._house.look(idle=not self._roster)
-        if not self._stopped():
+        if not self._stopped() and not self._purse.empty:
             seen = await self._dispatch(seen)
         self._due = seen.next_due
         await self._mark_wound_up()

@@ -1,13 +1,15 @@
-"""Whether the session may still spend: when it may not, nothing new begins until a person allows more."""
+"""Whether the session may still spend: when it may not, nothing new begins until there is room again."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 from sf.domain import outcomes as o
-from sf.domain.attention import SESSION_BUDGET
-from sf.domain.units import Unit
+from sf.domain.attention import Question
 from sf.harness.desk import Desk
 from sf.scheduler import replies
-from sf.store import attention, spending
+from sf.store import spending
 from sf.store.glance import Glance
 
 
@@ -16,24 +18,47 @@ class Purse:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
+        self._being_told = 0
+        self._short: Question | None = None
+        """What was asked last; kept, though withdrawn, while anything runs."""
         self.empty = ""
         """Why nothing more may be spent; nothing when it may."""
 
-    async def ask(self, unit: Unit, outcome: o.Overspent) -> None:
-        """A request had no room in the session: put the question up. Running work ends by itself."""
-        self.empty = detail = outcome.detail
-        rules, now = self._desk.rules, self._desk.clock.now()
-        await self._desk.database.write(
-            lambda tx: replies.ask_for_session(tx, unit.session_id, detail, outcome.wanted, rules, now)
-        )
+    @contextlib.contextmanager
+    def telling(self, outcome: o.AnyOutcome) -> Iterator[o.Overspent | None]:
+        """While the end of a run is written: for what the session had no room, if it had none.
 
-    def look(self, seen: Glance) -> None:
-        """Whether an open question about the session's money still stands."""
-        read = self._desk.database.read
-        waiting = attention.waiting(read) if seen.questions else []
-        asked = [item for item in waiting if item.kind == SESSION_BUDGET]
+        Nothing is dispatched from before the unit is ready again until the question has been seen.
+        """
+        if not isinstance(outcome, o.Overspent) or outcome.scope != "session":
+            yield None
+            return
+        self.empty = outcome.detail
+        self._being_told += 1
+        try:
+            yield outcome
+        finally:
+            self._being_told -= 1
+
+    async def look(self, seen: Glance, *, running: int) -> bool:
+        """See whether what was asked for is there now, and withdraw the question if so; whether it was.
+
+        A run that is between two requests will reserve again: what was refused gets in only when there is
+        room for every run beside it, or when none is left.
+        """
+        if self._being_told:
+            return False
+        desk, read = self._desk, self._desk.database.read
+        asked = replies.asked_for_session(read) if seen.questions else None
+        self._short = asked or (self._short if running else None)
         self.empty = ""
-        if asked:
-            room = spending.account(read, "session", asked[0].session_id).room(self._desk.rules.caps)
-            wanted = int(asked[0].data.get("wanted", 1))
-            self.empty = asked[0].question if room is not None and room < wanted else ""
+        if self._short is None:
+            return False
+        account = spending.account(read, "session", self._short.session_id)
+        room, wanted = account.room(desk.rules.caps), replies.wanted_by(self._short)
+        if room is not None and (room < wanted or room + account.reserved < wanted * (1 + running)):
+            self.empty = self._short.question
+        if asked is None or (room is not None and room < wanted):
+            return False
+        rules, now = desk.rules, desk.clock.now()
+        return await desk.database.write(lambda tx: replies.withdraw_for_session(tx, rules, now))

@@ -8,7 +8,7 @@ from sf.domain import attention as rules_of_answers
 from sf.domain import decide
 from sf.domain.attention import ABANDON, ANSWERS, SESSION_BUDGET, Question
 from sf.domain.clock import Instant
-from sf.domain.spending import micro_usd
+from sf.domain.spending import Breach, micro_usd
 from sf.domain.units import HoldKind, Unit
 from sf.errors import BadUsage, UnknownQuestion
 from sf.harness import lifecycle
@@ -82,16 +82,28 @@ def _quoted(unit: Unit, answer: str) -> str:
 
 def _allow_session(tx: Tx, question: Question, answer: str, by: str, now: Instant) -> dict[str, Any]:
     spending.allow(tx, "session", question.session_id, micro_usd(rules_of_answers.money(answer) or 0))
-    blockers.resolve_event(tx, BUDGET_EVENT, by, now)
+    blockers.resolve(tx, question.blocker_id or "", by, now)
     return {"session": "may spend more"}
 
 
 BUDGET_EVENT = "BudgetReached"
 
 
-def ask_for_session(tx: Tx, session_id: str, detail: str, wanted: int, rules: Rules, now: Instant) -> None:
-    """Put the question up that a session out of money has; once."""
-    if any(item.kind == SESSION_BUDGET for item in attention.waiting(tx)):
+def asked_for_session(tx: Tx) -> Question | None:
+    """The open question about the session's money; there is at most one."""
+    return next((item for item in attention.waiting(tx) if item.kind == SESSION_BUDGET), None)
+
+
+def ask_for_session(tx: Tx, session_id: str, wanted: int, rules: Rules, now: Instant) -> None:
+    """Ask for the session's money with the amounts of now; of several needs the largest is asked for."""
+    asked = asked_for_session(tx)
+    if asked is not None:
+        wanted = max(wanted, wanted_by(asked))
+    account = spending.account(tx, "session", session_id)
+    detail = Breach(account, rules.caps.session, wanted).told()
+    if asked is not None:
+        attention.reword(tx, asked.id, detail, {"wanted": wanted})
+        blockers.reword(tx, asked.blocker_id or "", detail)
         return
     blocker_id = blockers.open_blocker(tx, session_id, BUDGET_EVENT, None, detail, now)
     attention.ask(
@@ -106,8 +118,27 @@ def ask_for_session(tx: Tx, session_id: str, detail: str, wanted: int, rules: Ru
     )
 
 
+def wanted_by(question: Question) -> int:
+    """What the next step may cost for which the session had no room."""
+    return int(question.data.get("wanted", 1))
+
+
+def withdraw_for_session(tx: Tx, rules: Rules, now: Instant) -> bool:
+    """Withdraw the question about the session's money if there is room for what it asks; whether it was."""
+    asked = asked_for_session(tx)
+    if asked is None:
+        return False
+    room = spending.account(tx, "session", asked.session_id).room(rules.caps)
+    if room is not None and room < wanted_by(asked):
+        return False
+    attention.withdraw(tx, asked.id, "auto", now)
+    blockers.resolve(tx, asked.blocker_id or "", "auto", now)
+    return True
+
+
 def answer_due(tx: Tx, rules: Rules, now: Instant) -> list[str]:
-    """Answer by their defaults the questions whose time is up; the ids."""
+    """Answer by their defaults the questions whose time is up, and that still need it; the ids."""
+    withdraw_for_session(tx, rules, now)
     due = [item for item in attention.waiting(tx) if item.due_at is not None and item.due_at <= now]
     for item in due:
         give(tx, item, item.default_answer or "", "default", rules, now)

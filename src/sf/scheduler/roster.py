@@ -14,8 +14,10 @@ from sf.errors import LeaseLost, SfError
 from sf.harness import settle
 from sf.harness.attempt import Finished
 from sf.harness.desk import Desk
+from sf.scheduler import replies
 from sf.scheduler.conduct import Conduct
 from sf.scheduler.purse import Purse
+from sf.store.tx import Tx
 
 
 class Roster:
@@ -91,7 +93,8 @@ class Roster:
             finished = await self._conduct(unit, lease)
             self._settling.add(lease.run_id)
             await self._settle(lease, finished)
-            await self._follow(unit, finished.outcome)
+            if isinstance(finished.outcome, o.Unconfigured):
+                self._fail(f"{finished.outcome.message} [{finished.outcome.code}]")
         except LeaseLost as error:
             self._desk.log.warning("run discarded", unit_id=unit.id, unit_type=unit.type, error=error.line())
         except SfError as error:
@@ -106,18 +109,16 @@ class Roster:
             self._desk.stops.pop(lease.run_id, None)
             self._wake()
 
-    async def _follow(self, unit: Unit, outcome: o.AnyOutcome) -> None:
-        """What an outcome means for the whole session."""
-        if isinstance(outcome, o.Unconfigured):
-            self._fail(f"{outcome.message} [{outcome.code}]")
-        if isinstance(outcome, o.Overspent) and outcome.scope == "session":
-            await self._purse.ask(unit, outcome)
-
     async def _settle(self, lease: Lease, finished: Finished) -> None:
-        rules, now = self._desk.rules, self._desk.clock.now()
-        await self._desk.database.write(
-            lambda tx: settle.settle(tx, lease, finished.outcome, finished.ending, rules, now)
-        )
+        rules, now, outcome = self._desk.rules, self._desk.clock.now(), finished.outcome
+
+        def write(tx: Tx) -> None:
+            unit = settle.settle(tx, lease, outcome, finished.ending, rules, now)
+            if breach is not None and not unit.terminal:
+                replies.ask_for_session(tx, unit.session_id, breach.wanted, rules, now)
+
+        with self._purse.telling(outcome) as breach:
+            await self._desk.database.write(write)
 
     async def _settle_fault(self, unit: Unit, lease: Lease, error: Exception) -> None:
         trace = "".join(traceback.format_exception(error))

@@ -65,5 +65,6 @@ class Upkeep:
             return False
         rules = self._desk.rules
         answered = await self._desk.database.write(lambda tx: replies.answer_due(tx, rules, now))
-        self._desk.log.warning("answered by default", questions=", ".join(answered))
+        if answered:
+            self._desk.log.warning("answered by default", questions=", ".join(answered))
         return True

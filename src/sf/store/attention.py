@@ -61,6 +61,16 @@ def last(tx: Tx, unit_id: str, kind: str) -> Question | None:
     return _question(row) if row else None
 
 
+def reword(tx: Tx, question_id: str, question: str, data: dict[str, Any]) -> None:
+    """Ask an open question in other words; its id and its deadline stay."""
+    tx.run(_Q["reword"], id=question_id, question=question, data=msgspec.json.encode(data).decode())
+
+
+def withdraw(tx: Tx, question_id: str, by: str, now: Instant) -> None:
+    """Close a question that nobody needs to answer any more."""
+    tx.run(_Q["close"], id=question_id, answer=None, by=by, now=now)
+
+
 def close(tx: Tx, question_id: str, answer: str, by: str, now: Instant) -> None:
     """A question was answered."""
     tx.run(_Q["close"], id=question_id, answer=answer, by=by, now=now)

@@ -27,6 +27,11 @@ def open_blocker(tx: Tx, session_id: str, event: str, unit_id: str | None, detai
     return blocker_id
 
 
+def reword(tx: Tx, blocker_id: str, detail: str) -> None:
+    """Tell what an open blocker is about in other words."""
+    tx.run(_Q["reword_blocker"], id=blocker_id, detail=detail)
+
+
 def resolve_unit(tx: Tx, unit_id: str, by: str, now: Instant) -> int:
     """Resolve everything open about a unit."""
     return tx.run(_Q["resolve_unit_blockers"], unit=unit_id, by=by, now=now)

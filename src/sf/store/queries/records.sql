@@ -47,6 +47,9 @@ SELECT * FROM evidence WHERE unit_id = :unit ORDER BY id
 INSERT INTO session_blockers (id, session_id, event, unit_id, detail, created_at)
 VALUES (:id, :session, :event, :unit, :detail, :now)
 
+-- name: reword_blocker
+UPDATE session_blockers SET detail = :detail WHERE id = :id AND resolved_at IS NULL
+
 -- name: resolve_unit_blockers
 UPDATE session_blockers SET resolved_at = :now, resolved_by = :by WHERE unit_id = :unit AND resolved_at IS NULL
 
