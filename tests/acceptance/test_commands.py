@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from sf.app import reports
 from sf.scheduler.lock import ProjectLock
 from tests.support.stage import (
     CONFIG,
@@ -458,3 +459,18 @@ def test_a_command_that_needs_another_shows_its_help_as_it_is_written(
     assert (said.returncode, said.stdout) == (2, "")
     lines = said.stderr.splitlines()
     assert lines[0].startswith("Usage: sf ") and "Commands:" in lines
+
+
+def test_each_blocker_shows_its_own_way_out(stage: Stage) -> None:
+    stage.script(
+        plan_scene({"title": "S", "tasks": [task("T")]}),
+        scene("execute", write("a.txt", "BROKEN\n"), say(), visits=[1]),
+        scene("execute", say("Which one?\n<turn_status>blocked</turn_status>"), visits=[2]),
+        *PASSING,
+    )
+    stage.plan()
+    assert stage.auto().ending == "waiting"
+    gate, question = reports.status(stage.project).blockers
+    assert (gate.event, gate.way_out.split(":")[0]) == ("GateBlocked", "nothing")
+    assert question.way_out == 'sf reassess-resolve task/m1/s1/t1 "your answer"'
+    assert reports.why(stage.project, "task/m1/s1/t1").way_out == question.way_out

@@ -432,3 +432,15 @@ def test_a_gate_that_refused_is_shown_until_the_unit_is_reassessed(ground: Groun
     ground.run(A, o.GateFailed("unit", "no", final=True))
     assert ground.unit(A).phase is Phase.REASSESS
     assert ground.read.all("SELECT * FROM session_blockers WHERE resolved_at IS NULL") == []
+
+
+def test_clearing_a_gates_blocker_leaves_the_question_that_holds_the_unit(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    ground.run(A, o.Done(), o.Planned(task_plan()), *[o.Done()] * 2, o.GateFailed("unit", "no"))
+    ground.run(A, o.AskedHuman("staging or production?"))
+    [gate] = ground.read.all("SELECT id FROM session_blockers WHERE event = 'GateBlocked'")
+    assert "unit_id" not in ground.intend("force_clear", blocker_id=gate["id"])
+    assert (ground.unit(A).hold_kind, ground.ready()) == (HoldKind.BLOCKED, [])
+    assert [item.question for item in attention.waiting(ground.read)] == ["staging or production?"]
+    [left] = ground.read.all("SELECT event FROM session_blockers WHERE resolved_at IS NULL")
+    assert left["event"] == "Question"

@@ -139,9 +139,7 @@ def _blockers(tx: Tx) -> list[BlockerLine]:
     lines = []
     for row in blockers.open_blockers(tx):
         unit = units.find(tx, row["unit_id"] or "")
-        way = _way_out(row)
-        if unit is not None and unit.hold_kind is not None:
-            way = WAY_OUT[unit.hold_kind].format(id=unit.id, blocker=row["id"])
+        way = _way_out(row, unit)
         lines.append(
             BlockerLine(
                 id=row["id"],
@@ -155,12 +153,16 @@ def _blockers(tx: Tx) -> list[BlockerLine]:
     return lines
 
 
-def _way_out(row: Any) -> str:
-    """The way on from a blocker that holds no unit."""
+def _way_out(row: Any, unit: Unit | None) -> str:
+    """The way on from a blocker, which need not be the one that holds its unit."""
+    if unit is not None and unit.hold_kind is not None and unit.held_by == row["event"]:
+        return WAY_OUT[unit.hold_kind].format(id=unit.id, blocker=row["id"])
     if row["event"] == "Paused":
         return "sf resume"
     if row["event"] == GATE_BLOCKED:
-        return f"nothing: it is being mended (sf why {row['unit_id']})"
+        held = unit is not None and unit.hold_kind is not None
+        when = "it is mended once the unit goes on" if held else "it is being mended"
+        return f"nothing: {when} (sf why {row['unit_id']})"
     return "sf attention" if row["unit_id"] is None else f"sf force-clear {row['id']}"
 
 
@@ -203,7 +205,8 @@ def why(project: Project, unit_id: str) -> WhyReport:
     tx = open_reader(place_of(project))
     now = SystemClock().now()
     unit = units.get(tx, full_id(unit_id))
-    blocker = next((item for item in _blockers(tx) if item.unit_id == unit.id), None)
+    own = [item for item in _blockers(tx) if item.unit_id == unit.id]
+    blocker = next((item for item in own if item.event == unit.held_by), own[0] if own else None)
     feedback, _ = records.unread_feedback(tx, unit.id)
     return WhyReport(
         unit=_line(tx, unit, now),

@@ -147,6 +147,11 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
         return self.phase is Phase.COMPLETE and self.verdict == "success"
 
     @property
+    def held_by(self) -> str:
+        """The event of the blocker that holds it; empty when nothing does."""
+        return BLOCKER_EVENT[self.hold_kind] if self.hold_kind is not None else ""
+
+    @property
     def in_slice(self) -> bool:
         """A task that shares the worktree of a slice."""
         return self.type == "task" and self.parent_id is not None

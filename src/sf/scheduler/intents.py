@@ -204,7 +204,7 @@ def _force_clear(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) ->
     if rows[0]["event"] == replies.BUDGET_EVENT and rows[0]["unit_id"] is None:
         attention.close_kind(tx, SESSION_BUDGET, "force-clear", now)
     unit = units.find(tx, rows[0]["unit_id"] or "")
-    if unit is None or unit.hold_kind is None:
+    if unit is None or unit.held_by != rows[0]["event"]:
         return {"blocker_id": rows[0]["id"]}
     return {"blocker_id": rows[0]["id"], "unit_id": unit.id, "phase": _force(tx, unit, rules, now)}
 
