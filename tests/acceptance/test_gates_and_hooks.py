@@ -10,7 +10,7 @@ import pytest
 from sf.domain import events
 from sf.domain.phases import Phase
 from sf.domain.units import HoldKind
-from sf.store import records, runs
+from sf.store import records, runs, sessions
 from tests.support.stage import CONFIG, PASSING, Stage, call, plan_scene, say, scene, task, write
 
 ONE = {"title": "S", "tasks": [task("T")]}
@@ -152,6 +152,21 @@ def test_a_post_unit_hook_that_refuses_stops_the_session(stage: Stage) -> None:
     assert result.ending == "failed"
     assert "PostUnit" in result.detail
     assert stage.unit("slice/m1/s1").verdict is None
+
+
+def test_what_was_paused_stays_paused_when_a_hook_refuses(stage: Stage) -> None:
+    stage.hook("post", "#!/bin/sh\necho no >&2; exit 1\n")
+    _ready(stage, CONFIG + '[harness.hooks]\npost_unit = ["./.sf/hooks/post.sh"]\n')
+
+    def pause(event: events.Event) -> None:
+        if event.name == events.UNIT_CLOSED:
+            stage.queue("pause")
+
+    assert stage.auto(watch=pause).ending == "failed"
+    session = sessions.current(stage.read)
+    assert session is not None and session["status"] == "paused"
+    stage.configure(CONFIG)
+    assert stage.auto().ending == "paused", "only sf resume lifts it"
 
 
 @pytest.mark.conforms("C-17")

@@ -163,7 +163,8 @@ async def _record_end(desk: Desk, result: Result) -> None:
 
     def write(tx: Tx) -> None:
         session = sessions.current(tx)
-        if session is not None and result.ending in statuses:
+        # What the operator paused stays paused, however the loop ended.
+        if session is not None and session["status"] != "paused" and result.ending in statuses:
             sessions.set_status(tx, session["id"], statuses[result.ending], now, result.detail)
 
     await desk.database.write(write)
