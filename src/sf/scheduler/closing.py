@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sf.domain import events
 from sf.domain.phases import Phase
 from sf.domain.runs import Lease
@@ -11,13 +13,28 @@ from sf.harness import artifacts
 from sf.harness.attempt import hook_variables, run_hook
 from sf.harness.desk import Desk
 from sf.harness.results import Told, unit_result
-from sf.store import leases, runs, sessions
+from sf.store import leases, runs, sessions, units
 from sf.workspaces.changes import between
 from sf.workspaces.refusals import CheckoutBusy
 from sf.workspaces.worktree import Worktree
 
 _NAMES = 10
 """How many names a branch that is kept may be tried under."""
+
+
+async def due(desk: Desk, seen: Collection[str]) -> list[Unit]:
+    """The terminal units that this autopilot is to wind up, but for those that it has seen to already.
+
+    Where several share a store, one that nobody had begun is taken first: its hooks are one autopilot's.
+    """
+    found = [unit for unit in units.to_wind_up(desk.database.read, desk.station) if unit.id not in seen]
+    free = [unit.id for unit in found if unit.station is None] if desk.station else []
+    if not free:
+        return found
+    taken = await desk.database.write(
+        lambda tx: [name for name in free if units.take_to_wind_up(tx, name, desk.station)]
+    )
+    return [unit for unit in found if unit.station is not None or unit.id in taken]
 
 
 async def close(desk: Desk, unit: Unit) -> None:

@@ -194,9 +194,7 @@ class Loop:
 
     async def _close_units(self) -> None:
         """Wind terminal units up one after the other; nothing is dispatched meanwhile."""
-        for unit in units.to_wind_up(self._desk.database.read, self._desk.station):
-            if unit.id in self._wound_up:
-                continue
+        for unit in await closing.due(self._desk, self._wound_up):
             self._wound_up.add(unit.id)
             paths: tuple[str, ...] = ()
             try:

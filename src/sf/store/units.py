@@ -230,6 +230,11 @@ def to_wind_up(tx: Tx, station: str = "") -> list[Unit]:
     return [unit_of(row) for row in tx.all(_Q["to_wind_up"], station=station)]
 
 
+def take_to_wind_up(tx: Tx, unit_id: str, station: str) -> bool:
+    """Bind a terminal unit of no station to one that will wind it up; False when another was first."""
+    return tx.run(_Q["take_to_wind_up"], id=unit_id, station=station) == 1
+
+
 def wound_up(tx: Tx, unit_id: str, now: Instant) -> None:
     """Everything that follows a unit's end is done."""
     tx.run(_Q["wound_up"], id=unit_id, now=now)
