@@ -5,6 +5,7 @@ from __future__ import annotations
 from sf.domain import outcomes as o
 from sf.domain.attention import Patience
 from sf.domain.clock import Instant
+from sf.scheduler import intents
 from sf.scheduler.claims import LEASE_MS
 from sf.store import attention, glance, sessions
 from sf.store.glance import Glance
@@ -17,7 +18,7 @@ def look(ground: Ground, holder: str = "me", station: str = "") -> Glance:
 
 
 def test_nothing_is_open_in_an_empty_store(ground: Ground) -> None:
-    assert look(ground) == Glance(0, None, 0, None, None, 0, None)
+    assert look(ground) == Glance(0, None, 0, None, None, 0, None, 0)
     assert look(ground).next_due is None
 
 
@@ -41,6 +42,19 @@ def test_only_claims_of_others_that_have_ended_are_expired(ground: Ground) -> No
     ground.clock.advance(seconds=LEASE_MS / 1000 + 1)
     assert (look(ground, "other").expired, look(ground, "me").expired) == (1, 0)
     assert look(ground, "other").next_due is None
+
+
+def test_a_run_of_ours_that_was_called_off_is_seen_until_it_ends(ground: Ground) -> None:
+    task = ground.plant("spike", adhoc=True)
+    lease = ground.claim(task)
+    assert lease is not None and look(ground).called_off == 0
+    ground.intend("abandon", unit_id=task, reason="enough")
+    assert (look(ground).called_off, look(ground, "other").called_off) == (1, 0)
+    assert intents.called_off_at_once(ground.read) == set(), "its run ends by itself"
+    ground.intend("abandon", unit_id=task, reason="enough", now=True)
+    assert intents.called_off_at_once(ground.read) == {task}
+    ground.settle(lease, o.CalledOff("canceled_by_operator"))
+    assert look(ground).called_off == 0
 
 
 def test_the_next_due_is_the_earlier_of_a_unit_and_a_question(ground: Ground) -> None:

@@ -24,13 +24,10 @@ Answer = dict[str, Any]
 Apply = Callable[[Tx, dict[str, Any], Rules, Instant], Answer]
 
 
-def apply_open(tx: Tx, rules: Rules, now: Instant) -> list[tuple[str, Answer]]:
+def apply_open(tx: Tx, rules: Rules, now: Instant) -> None:
     """Apply every open intent in order. One that cannot be is answered with its error and changes nothing."""
-    applied = []
     for row in sessions.open_intents(tx):
-        answer = apply_one(tx, row, rules, now)
-        applied.append((str(row["kind"]), answer))
-    return applied
+        apply_one(tx, row, rules, now)
 
 
 def apply_one(tx: Tx, row: Row, rules: Rules, now: Instant) -> Answer:
@@ -145,6 +142,12 @@ def _abandon(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Ans
     if not unit.terminal:
         ending += lifecycle.cancel(tx, unit, payload["reason"], rules, now)
     return {"unit_id": unit.id, "running": ending, "now": payload.get("now", False)}
+
+
+def called_off_at_once(tx: Tx) -> set[str]:
+    """Units whose run was not to end by itself when they were abandoned, whoever applied that."""
+    found = [answer for answer in sessions.answers(tx, "abandon") if answer.get("now")]
+    return {name for answer in found for name in answer["running"]}
 
 
 def _still_claimed(tx: Tx, unit: Unit) -> list[str]:

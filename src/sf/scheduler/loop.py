@@ -184,11 +184,11 @@ class Loop:
     async def _apply_intents(self, seen: Glance) -> Glance:
         if seen.intents:
             rules, now = self._desk.rules, self._desk.clock.now()
-            applied = await self._desk.database.write(lambda tx: intents.apply_open(tx, rules, now))
-            for kind, answer in applied:
-                if kind == "abandon" and answer.get("now"):
-                    self._roster.cancel(answer.get("running", []))
+            await self._desk.database.write(lambda tx: intents.apply_open(tx, rules, now))
             seen = self._upkeep.look()
+        if seen.called_off:
+            # Perhaps by the autopilot of another folder, which cannot reach a run of ours.
+            self._roster.cancel(intents.called_off_at_once(self._desk.database.read))
         self._paused = seen.session == "paused"
         return seen
 

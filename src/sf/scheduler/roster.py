@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Literal
 
 from sf.domain import outcomes as o
@@ -64,8 +64,8 @@ class Roster:
                 self._desk.stops[run_id] = how
                 self._interrupt(run_id, task)
 
-    def cancel(self, unit_ids: list[str]) -> None:
-        """Call the runs of some units off at once."""
+    def cancel(self, unit_ids: Collection[str]) -> None:
+        """Call the runs of some units off at once; those that were told before are left to end."""
         for run_id, unit in self._units.items():
             if unit.id in unit_ids and run_id not in self._settling:
                 told_before = run_id in self._desk.stops

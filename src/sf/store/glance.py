@@ -25,6 +25,8 @@ class Glance(msgspec.Struct, frozen=True):
     questions: int
     question_due: Instant | None
     """When the next question is answered by its default."""
+    called_off: int
+    """Units that this holder still runs although they were called off."""
 
     @property
     def next_due(self) -> Instant | None:

@@ -93,3 +93,8 @@ def answer_intent(tx: Tx, intent_id: str, *, ok: bool, answer: dict[str, Any], n
 def intent(tx: Tx, intent_id: str) -> Row | None:
     """One intent."""
     return tx.one(_Q["intent"], id=intent_id)
+
+
+def answers(tx: Tx, kind: str) -> list[dict[str, Any]]:
+    """What came of every intent of a kind that was carried out."""
+    return [msgspec.json.decode(row["answer"]) for row in tx.all(_Q["answers"], kind=kind)]

@@ -78,6 +78,9 @@ UPDATE intents SET applied_at = :now, ok = :ok, answer = :answer WHERE id = :id 
 -- name: intent
 SELECT * FROM intents WHERE id = :id
 
+-- name: answers
+SELECT answer FROM intents WHERE kind = :kind AND ok = 1
+
 -- name: new_session
 INSERT INTO sessions (id, status, integration_branch, created_at, updated_at) VALUES (:id, 'idle', :branch, :now, :now)
 
