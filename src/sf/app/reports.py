@@ -7,17 +7,19 @@ from typing import Any
 import msgspec
 
 from sf.app.stores import place_of
+from sf.domain.attention import back_pressure
 from sf.domain.clock import Instant, SystemClock, brief_duration, rfc3339
 from sf.domain.excerpt import one_line
 from sf.domain.ids import full_id
 from sf.domain.queue import standing
 from sf.domain.runs import Run
 from sf.domain.units import GATE_BLOCKED, WAY_OUT, Status, Unit
+from sf.errors import SfError
 from sf.observe import disk
 from sf.observe.disk import DiskUse
 from sf.paths import DRIFT_FILE, Project
 from sf.scheduler import lock
-from sf.store import blockers, ledger, records, relations, runs, sessions, units
+from sf.store import attention, blockers, ledger, records, relations, runs, sessions, units
 from sf.store.connection import open_reader
 from sf.store.tx import Row, Tx
 
@@ -210,7 +212,7 @@ def why(project: Project, unit_id: str) -> WhyReport:
     feedback, _ = records.unread_feedback(tx, unit.id)
     return WhyReport(
         unit=_line(tx, unit, now),
-        reason=_reason(tx, unit, now),
+        reason=_reason(project, tx, unit, now),
         way_out=blocker.way_out if blocker else "",
         description=unit.description,
         workflow=unit.workflow,
@@ -235,14 +237,37 @@ def why(project: Project, unit_id: str) -> WhyReport:
     )
 
 
-def _reason(tx: Tx, unit: Unit, now: Instant) -> str:
+def _reason(project: Project, tx: Tx, unit: Unit, now: Instant) -> str:
     state = standing(unit, now)
     detail = _detail(tx, unit, now)
     if unit.terminal and unit.hold_detail and unit.reverted_at is None:
         detail = unit.hold_detail
     if unit.open_children:
         detail = f"{unit.open_children} open"
+    if state == "ready" and not _has_begun(tx, unit):
+        detail = _held_back(project, tx)
     return f"{state}" + (f": {detail}" if detail else "")
+
+
+def _has_begun(tx: Tx, unit: Unit) -> bool:
+    """Whether it goes on even when nothing new is begun."""
+    parent = units.find(tx, unit.parent_id or "")
+    shared = parent is not None and parent.type == "slice" and parent.base_commit is not None
+    return unit.attempt > 0 or unit.base_commit is not None or shared
+
+
+def _held_back(project: Project, tx: Tx) -> str:
+    """Why nothing new begins. The configuration is read only when it matters: most looks do without it."""
+    questions = len(attention.waiting(tx))
+    if not questions:
+        return ""
+    from sf.app.trust import load_config
+
+    try:
+        return back_pressure(questions, load_config(project).attention.max_waiting)
+    except SfError:
+        # Looking works without a configuration that can be used.
+        return ""
 
 
 def _counters(tx: Tx, unit: Unit) -> dict[str, int]:

@@ -67,6 +67,13 @@ class Patience(msgspec.Struct, frozen=True):
     deadline_ms: int
 
 
+def back_pressure(questions: int, most: int) -> str:
+    """Why nothing new is begun when so many questions wait; empty when it may be."""
+    if questions <= most:
+        return ""
+    return f"{questions} questions wait, and nothing new begins above {most}: answer some (sf attention)"
+
+
 def money(answer: str) -> float | None:
     """The dollars that an answer names: `5`, `+5`, `$5.50`; None when it names none above zero."""
     try:

@@ -12,6 +12,7 @@ import msgspec
 from sf.config.reload import LiveConfig
 from sf.config.schema import Config
 from sf.domain import events
+from sf.domain.attention import back_pressure
 from sf.domain.clock import Instant
 from sf.domain.runs import Lease
 from sf.domain.units import Unit
@@ -320,5 +321,8 @@ class Loop:
         if left and self._house.crowded:
             return "waiting", self._house.crowded
         if left and self._selection == Selection():
+            full = back_pressure(self._upkeep.look().questions, self._desk.config.attention.max_waiting)
+            if full:
+                return "waiting", full
             return "failed", f"{left} open unit(s) can neither run nor wait for anything: sf doctor"
         return "done", ""

@@ -1,0 +1,115 @@
+"""Two folders that share one store: each autopilot minds its own units, and knows what the other did."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from sf.app import reports
+from sf.app.compose import autopilot
+from sf.app.intake import rules_of
+from sf.app.stores import place_of
+from sf.app.trust import load_config
+from sf.domain import events
+from sf.domain.clock import SystemClock
+from sf.domain.events import Event
+from sf.domain.ids import ulid
+from sf.domain.units import Status
+from sf.scheduler import intents
+from sf.scheduler.admission import Selection
+from sf.scheduler.loop import Result
+from sf.store import runs, sessions
+from sf.store.connection import transact
+from sf.store.tx import Tx
+from tests.support.stage import CONFIG, PASSING, Stage, plan_scene, say, scene, task, write
+from tests.support.stores import Server
+
+SCENES = (
+    plan_scene({"title": "S", "tasks": [task("one"), task("two", blocked_by=["one"])]}),
+    scene("execute", write("one.txt"), say()),
+    *PASSING,
+)
+
+
+@pytest.fixture
+def pair(tmp_path: Path, server: Server) -> tuple[Stage, Stage]:
+    """Two clones with one store, and an sf home each."""
+    schema = f"shared_{ulid().lower()}"
+    server.do(f"CREATE SCHEMA {schema}")
+    url = f"{server.url.value}{'&' if '?' in server.url.value else '?'}options=-csearch_path%3D{schema}"
+    first, second = (Stage(tmp_path / name / "project", tmp_path / name / ".sf") for name in ("one", "two"))
+    for stage in (first, second):
+        stage.home.mkdir(parents=True, exist_ok=True)
+        text = f'[memory]\nmode = "off"\n[attention]\nmax_waiting = 1\n[store]\nurl = "{url}"\n'
+        stage.project.global_config.write_text(text)
+        stage.script(*SCENES)
+    transact(place_of(first.project), lambda tx: None)
+    return first, second
+
+
+def test_a_unit_that_nobody_began_is_wound_up_by_one_of_them(
+    pair: tuple[Stage, Stage], tmp_path: Path
+) -> None:
+    log = tmp_path / "hooks.log"
+    for stage in pair:
+        stage.hook("post", f"#!/bin/sh\ncat >/dev/null; sleep 0.3; echo $SF_UNIT_ID >> {log}\n")
+        hooks = '[harness.hooks]\npost_unit = ["./.sf/hooks/post.sh"]\n'
+        stage.configure(CONFIG.replace("[harness.gates]", hooks + "[harness.gates]"))
+    unit = pair[0].plan("never begun")
+    pair[0].submit("abandon", unit_id=unit, reason="not needed")
+
+    async def both() -> list[Result]:
+        return await asyncio.gather(*(autopilot(stage.project) for stage in pair))
+
+    assert [result.ending for result in asyncio.run(both())] == ["done", "done"]
+    assert log.read_text().split() == [unit]
+
+
+def test_what_is_called_off_at_once_ends_at_once_whoever_applied_it(pair: tuple[Stage, Stage]) -> None:
+    here, there = pair
+    here.script(*SCENES, latency_ms=30_000)
+    unit = here.plan("one")
+    rules, place = rules_of(load_config(there.project)), place_of(there.project)
+
+    def abandon(tx: Tx) -> None:
+        now = SystemClock().now()
+        payload = {"unit_id": unit, "reason": "stop it", "now": True}
+        row = sessions.intent(tx, sessions.intend(tx, "abandon", payload, now))
+        assert row is not None
+        intents.apply_one(tx, row, rules, now)
+
+    def watch(event: Event) -> None:
+        if event.name == events.RUN_STARTED:
+            transact(place, abandon)
+
+    began = time.monotonic()
+    here.auto(watch=watch)
+    assert time.monotonic() - began < 10, "it did not wait for the model"
+    assert here.unit(unit).status is Status.CANCELED
+    assert [run.error_code for run in runs.of_unit(here.read, unit)] == ["canceled_by_operator"]
+
+
+def test_a_unit_is_dispatched_out_of_turn_only_where_its_work_is(pair: tuple[Stage, Stage]) -> None:
+    here, there = pair
+    here.plan("one")
+    assert here.auto(Selection(most=2)).ending == "done", "it has been planned"
+    done = there.sf("dispatch", "task/m1/s1/t2")
+    assert (done.returncode, "belongs to another folder" in done.stderr) == (2, True), done.stderr
+    assert here.unit("task/m1/s1/t2").open_blockers == 1, "nothing was changed"
+
+
+def test_questions_of_the_other_are_a_reason_to_wait_and_no_failure(pair: tuple[Stage, Stage]) -> None:
+    here, there = pair
+    asking = scene("execute", say("Which?\n<turn_status>blocked</turn_status>"))
+    here.script(plan_scene({"title": "S", "tasks": [task("one")]}), asking, *PASSING)
+    here.plan("one")
+    here.plan("two")
+    assert here.auto().ending == "waiting"
+    unit = there.plan("three")
+    result = there.auto()
+    assert (result.ending, result.held) == ("waiting", ())
+    assert result.detail.startswith("2 questions wait")
+    assert reports.why(there.project, unit).reason == f"ready: {result.detail}"
