@@ -234,7 +234,7 @@ def _force(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> str:
 def _force_dispatch(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
     """Whether a unit may be dispatched out of turn at a station, and what that overrides."""
     unit = units.get(tx, payload["unit_id"])
-    if unit.station is not None and unit.station != payload["station"]:
+    if unit.station is not None and unit.station != payload.get("station"):
         raise WrongState(f"{unit.id} belongs to another folder: {unit.station}", hint="dispatch it there")
     if unit.terminal or unit.status is Status.RUNNING:
         raise WrongState(f"{unit.id} is {'running' if not unit.terminal else 'ended'}")
