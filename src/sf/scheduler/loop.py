@@ -119,6 +119,10 @@ class Loop:
         """Whether nothing more is to be dispatched for good."""
         return self._stopping or self._paused or bool(self._failure)
 
+    def _halted(self) -> bool:
+        """Whether nothing is to be dispatched now."""
+        return self._stopped() or bool(self._purse.empty)
+
     def _is_out_of_money(self) -> bool:
         """Whether nothing can be paid: asked after a tick, for the last run's end may have left room."""
         return bool(self._purse.empty) and not self._roster and not self._wake.is_set()
@@ -144,7 +148,7 @@ class Loop:
             seen = self._upkeep.look()
         await self._close_units()
         await self._house.look(idle=not self._roster)
-        if not self._stopped() and not self._purse.empty:
+        if not self._halted():
             seen = await self._dispatch(seen)
         self._due = seen.next_due
         await self._mark_wound_up()
@@ -242,7 +246,7 @@ class Loop:
             batch, found = found[:most], found[most:]
             for unit in batch:
                 # A hook takes its time: whoever stopped the session meanwhile wants nothing more begun.
-                if self._stopped() or not await self._may_dispatch(unit) or self._stopped():
+                if self._halted() or not await self._may_dispatch(unit) or self._halted():
                     return seen
             if await self._claim(batch) < len(batch):
                 # One may have been parked with a question that has a deadline.

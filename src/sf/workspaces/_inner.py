@@ -6,6 +6,7 @@ sf's own.
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 import shutil
@@ -76,7 +77,7 @@ def _text(path: Path) -> str:
 
 
 def _show(inner: Path, seen: Path, owned: OwnedRepository) -> None:
-    """A git directory with copies of the objects, and no link, setting or alternate of the agent's."""
+    """A git directory with the same object files, and no link, setting or alternate of the agent's."""
     for name in ("objects/info", "objects/pack", "refs"):
         (seen / name).mkdir(parents=True)
     (seen / "HEAD").write_text("ref: refs/heads/sf-none\n")
@@ -88,4 +89,4 @@ def _show(inner: Path, seen: Path, owned: OwnedRepository) -> None:
         if path.parent.name != "info" and path.is_file() and not any(part.is_symlink() for part in parts):
             target = seen / "objects" / path.parent.name / path.name
             target.parent.mkdir(exist_ok=True)
-            shutil.copyfile(path, target, follow_symlinks=False)
+            os.link(path, target, follow_symlinks=False)
