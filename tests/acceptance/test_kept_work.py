@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,20 @@ import pytest
 from sf.app.initialise import initialise
 from sf.domain import events
 from sf.domain.events import Event
-from tests.support.stage import CONFIG, GATE, PASSING, Stage, call, plan_scene, say, scene, task, write
+from tests.support.stage import (
+    CONFIG,
+    GATE,
+    PASSING,
+    SHORT,
+    SINGLE,
+    Stage,
+    call,
+    plan_scene,
+    say,
+    scene,
+    task,
+    write,
+)
 
 ONE = {"title": "One", "tasks": [task("A")]}
 SLICE = "slice/m1/s1"
@@ -51,24 +65,31 @@ def one(stage: Stage) -> Stage:
     return stage
 
 
-def test_what_a_person_changed_before_they_approved_is_parked_and_told(one: Stage) -> None:
-    one.workflow("accepted", UAT)
-    one.plan(workflow="accepted")
-    assert one.auto().ending == "waiting"
-    (_workspace(one) / "handmade.txt").write_text("by hand\n")
-    one.submit("uat_approve", unit_id=SLICE)
-    one.auto()
-    assert one.unit(SLICE).succeeded
-    assert [ref for ref, files in _parked(one).items() if "handmade.txt" in files]
-    warned = [str(event.data["detail"]) for event in one.named(events.WARNING)]
+def test_what_a_person_changed_before_they_approved_is_parked_and_told(waiting: Stage) -> None:
+    (_workspace(waiting) / "handmade.txt").write_text("by hand\n")
+    waiting.submit("uat_approve", unit_id=SLICE)
+    waiting.auto()
+    assert waiting.unit(SLICE).succeeded
+    assert [ref for ref, files in _parked(waiting).items() if "handmade.txt" in files]
+    warned = [str(event.data["detail"]) for event in waiting.named(events.WARNING)]
     assert any("sf rescue list" in detail for detail in warned)
 
 
-def test_what_was_committed_and_stashed_inside_a_worktree_is_parked(one: Stage) -> None:
+@pytest.fixture
+def waiting(one: Stage) -> Stage:
+    """The same, where the slice waits for acceptance."""
     one.workflow("accepted", UAT)
     one.plan(workflow="accepted")
     assert one.auto().ending == "waiting"
-    folder = _workspace(one)
+    return one
+
+
+def _subjects(stage: Stage) -> list[str]:
+    return [_git(stage.project.repository, "show", "-s", "--format=%s", ref) for ref in _parked(stage)]
+
+
+def test_what_was_committed_and_stashed_inside_a_worktree_is_parked(waiting: Stage) -> None:
+    folder = _workspace(waiting)
     _git(folder, "switch", "-q", "-c", "try-one")
     (folder / "helper.txt").write_text("two hours of work\n")
     _git(folder, "add", "-A")
@@ -76,50 +97,44 @@ def test_what_was_committed_and_stashed_inside_a_worktree_is_parked(one: Stage) 
     _git(folder, "switch", "-q", "-")
     (folder / "a.txt").write_text("an idea\n")
     _git(folder, "stash", "push", "-q")
-    one.submit("abandon", unit_id="milestone/m1", reason="enough")
-    one.auto()
-    subjects = {_git(one.project.repository, "show", "-s", "--format=%s", ref) for ref in _parked(one)}
+    waiting.submit("abandon", unit_id="milestone/m1", reason="enough")
+    waiting.auto()
+    subjects = _subjects(waiting)
     assert "careful" in subjects and any("WIP on" in subject for subject in subjects)
-    assert any("helper.txt" in files for files in _parked(one).values())
+    assert any("helper.txt" in files for files in _parked(waiting).values())
 
 
-def test_a_git_inside_that_cannot_be_read_is_set_aside_whole(one: Stage) -> None:
-    one.workflow("accepted", UAT)
-    one.plan(workflow="accepted")
-    assert one.auto().ending == "waiting"
-    inner = _workspace(one) / ".git"
-    _git(_workspace(one), "switch", "-q", "-c", "broken")
-    (_workspace(one) / "b.txt").write_text("b\n")
-    _git(_workspace(one), "add", "-A")
-    _git(_workspace(one), "commit", "-q", "-m", "b")
-    _git(_workspace(one), "switch", "-q", "-")
-    blob = _git(_workspace(one), "rev-parse", "broken:b.txt")
+def test_a_git_inside_that_cannot_be_read_is_set_aside_whole(waiting: Stage) -> None:
+    inner = _workspace(waiting) / ".git"
+    _git(_workspace(waiting), "switch", "-q", "-c", "broken")
+    (_workspace(waiting) / "b.txt").write_text("b\n")
+    _git(_workspace(waiting), "add", "-A")
+    _git(_workspace(waiting), "commit", "-q", "-m", "b")
+    _git(_workspace(waiting), "switch", "-q", "-")
+    blob = _git(_workspace(waiting), "rev-parse", "broken:b.txt")
     (inner / "objects" / blob[:2] / blob[2:]).unlink()
-    one.submit("uat_approve", unit_id=SLICE)
-    one.auto()
-    assert one.unit(SLICE).succeeded
-    assert _aside(one, "broken")
+    waiting.submit("uat_approve", unit_id=SLICE)
+    waiting.auto()
+    assert waiting.unit(SLICE).succeeded
+    assert _aside(waiting, "broken")
 
 
-def test_an_agents_links_out_of_its_git_are_not_followed(one: Stage) -> None:
-    other = one.root.parent / "other"
+def test_an_agents_links_out_of_its_git_are_not_followed(waiting: Stage) -> None:
+    other = waiting.root.parent / "other"
     other.mkdir()
     _git(other, "init", "-q")
     (other / "secret.txt").write_text("secret\n")
     _git(other, "add", "-A")
     _git(other, "commit", "-q", "-m", "secret")
     commit = _git(other, "rev-parse", "HEAD")
-    one.workflow("accepted", UAT)
-    one.plan(workflow="accepted")
-    assert one.auto().ending == "waiting"
-    inner = _workspace(one) / ".git"
+    inner = _workspace(waiting) / ".git"
     (inner / "objects/info/alternates").write_text(f"{other / '.git/objects'}\n")
     (inner / "objects" / commit[:2]).symlink_to(other / ".git/objects" / commit[:2])
     (inner / "refs/heads/mine").write_text(f"{commit}\n")
-    one.submit("uat_approve", unit_id=SLICE)
-    one.auto()
-    assert one.unit(SLICE).succeeded
-    assert not any("secret.txt" in files for files in _parked(one).values())
+    waiting.submit("uat_approve", unit_id=SLICE)
+    waiting.auto()
+    assert waiting.unit(SLICE).succeeded
+    assert not any("secret.txt" in files for files in _parked(waiting).values())
 
 
 def test_a_repository_inside_a_worktree_is_set_aside(stage: Stage) -> None:
@@ -176,16 +191,13 @@ def test_commits_of_a_worktree_that_was_deleted_by_hand_are_parked(stage: Stage)
     assert _parked(stage) == parked
 
 
-def test_work_is_parked_although_its_branch_was_renamed(one: Stage) -> None:
-    one.workflow("accepted", UAT)
-    one.plan(workflow="accepted")
-    assert one.auto().ending == "waiting"
-    one.git("branch", "-m", "main", "trunk")
-    one.submit("abandon", unit_id="milestone/m1", reason="no")
-    one.auto()
-    assert not list(one.project.worktrees.iterdir())
-    ((ref, files),) = _parked(one).items()
-    assert "a.txt" in files and "first" in _git(one.project.repository, "log", "--format=%s", ref)
+def test_work_is_parked_although_its_branch_was_renamed(waiting: Stage) -> None:
+    waiting.git("branch", "-m", "main", "trunk")
+    waiting.submit("abandon", unit_id="milestone/m1", reason="no")
+    waiting.auto()
+    assert not list(waiting.project.worktrees.iterdir())
+    ((ref, files),) = _parked(waiting).items()
+    assert "a.txt" in files and "first" in _git(waiting.project.repository, "log", "--format=%s", ref)
 
 
 def test_a_spike_leaves_the_users_commits_on_its_branch_alone(stage: Stage) -> None:
@@ -251,3 +263,95 @@ def test_a_revert_leaves_alone_what_another_clone_merged_under_the_same_name(sta
     work(stage, "mine")
     assert stage.sf("revert", SLICE, "--yes").returncode == 0
     assert (stage.root / "theirs.txt").exists() and not (stage.root / "mine.txt").exists()
+
+
+@pytest.mark.parametrize("elsewhere", [["--detach"], ["-b", "experiment"]])
+def test_commits_on_the_branch_that_is_not_checked_out_any_more_are_parked(
+    waiting: Stage, elsewhere: list[str]
+) -> None:
+    folder = _workspace(waiting)
+    (folder / "helper.txt").write_text("two hours of work\n")
+    _git(folder, "add", "-A")
+    _git(folder, "commit", "-q", "-m", "careful")
+    _git(folder, "checkout", "-q", *elsewhere, "HEAD~1")
+    waiting.submit("abandon", unit_id="milestone/m1", reason="no")
+    waiting.auto()
+    assert "careful" in _subjects(waiting)
+
+
+def test_what_was_fetched_inside_a_worktree_does_not_hide_what_was_made_there(waiting: Stage) -> None:
+    remote, folder = waiting.root.parent / "remote", _workspace(waiting)
+    remote.mkdir()
+    _git(remote, "init", "-q", "-b", "one")
+    for name in ("one", "two"):
+        _git(remote, "checkout", "-q", "-B", name)
+        _git(remote, "commit", "-q", "--allow-empty", "-m", name)
+    _git(folder, "fetch", "-q", str(remote), "refs/heads/*:refs/remotes/origin/*")
+    (folder / "a.txt").write_text("an idea\n")
+    _git(folder, "stash", "push", "-q")
+    waiting.submit("abandon", unit_id="milestone/m1", reason="no")
+    waiting.auto()
+    subjects = _subjects(waiting)
+    assert any("WIP on" in subject for subject in subjects)
+    assert not {"one", "two"} & set(subjects)
+
+
+def test_a_tag_on_no_commit_is_set_aside_and_hides_nothing(waiting: Stage) -> None:
+    folder = _workspace(waiting)
+    (folder / "key.pub").write_text("a key\n")
+    _git(folder, "tag", "signing-key", _git(folder, "hash-object", "-w", "key.pub"))
+    (folder / "key.pub").unlink()
+    waiting.submit("abandon", unit_id="milestone/m1", reason="no")
+    waiting.auto()
+    listed = waiting.sf("rescue", "list")
+    assert listed.returncode == 0 and ".aside" in listed.stdout, listed.stderr
+    assert _aside(waiting, "signing-key")
+
+
+@pytest.mark.parametrize(
+    "trick",
+    [
+        "mv .git/refs .git/old && ln -s /usr .git/refs",
+        "cd .git/refs && python3 -c \"import os\nfor n in range(1100): os.mkdir('d'), os.chdir('d')\"",
+    ],
+    ids=["a link out", "very deep"],
+)
+def test_what_an_agent_puts_into_its_git_stops_nothing(stage: Stage, trick: str) -> None:
+    stage.script(
+        plan_scene(ONE),
+        scene("execute", call("bash", command=trick), write("a.txt"), say(), unit="A"),
+        *PASSING,
+    )
+    stage.plan()
+    began = time.monotonic()
+    assert stage.auto().ending == "done"
+    assert time.monotonic() - began < 30
+
+
+def test_what_hooks_and_gates_leave_is_nobodys_work(stage: Stage) -> None:
+    stage.workflow("short", SHORT)
+    stage.gate("check", "#!/bin/sh\ngit init -q fixture && echo $$ > fixture/f.txt && date +%N > junit.xml\n")
+    stage.hook("report", "#!/bin/sh\ndate +%s%N > report.txt\n")
+    stage.configure(f'{CONFIG}[harness.hooks]\nafter_run = "./.sf/hooks/report.sh"\n')
+    stage.script(scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan(workflow="short", adhoc=True)
+    assert stage.auto().ending == "done"
+    assert _parked(stage) == {} and _aside(stage, "*") == []
+    assert not [event for event in stage.named(events.WARNING) if "undone" in str(event.data)]
+
+
+def test_a_slice_that_landed_with_its_milestone_is_reverted_whole(stage: Stage) -> None:
+    stage.configure(SINGLE)
+    wanted = call("submit_synthesis", verdict="request_changes", summary="more")
+    stage.script(
+        plan_scene(ONE),
+        scene("execute", write("a.txt"), say(), unit="A"),
+        scene("execute", write("fix.txt"), say(), unit="One"),
+        scene("review_synthesis", wanted, unit="One", visits=[1]),
+        *PASSING,
+    )
+    stage.plan()
+    assert stage.auto().ending == "done"
+    assert (stage.root / "fix.txt").exists()
+    assert stage.sf("revert", SLICE, "--yes").returncode == 0
+    assert not (stage.root / "fix.txt").exists() and not (stage.root / "a.txt").exists()

@@ -202,3 +202,16 @@ def test_a_gate_that_cannot_run_is_nobodys_failure(short: Stage, script: str, to
     assert ended.returncode != 0 and told in ended.stdout + ended.stderr
     assert short.unit(UNIT).verdict is None
     assert all(run.outcome != "failure" for run in runs.of_unit(short.read, UNIT))
+
+
+def test_what_another_hook_started_on_purpose_lives_on(short: Stage) -> None:
+    short.hook("server", _DAEMON.replace("sleep 60\n", "sleep 0.3\n") + "exit 0\n")
+    short.hook("slow", "#!/bin/sh\nsleep 60\n")
+    hooks = '["./.sf/hooks/server.sh", "./.sf/hooks/slow.sh"]'
+    short.configure(f'{CONFIG}[harness.hooks]\npost_unit = {hooks}\ntimeouts.post_unit = "900ms"\n')
+    short.auto()
+    pid = int((short.root.parent / "pid").read_text())
+    try:
+        assert _alive(pid)
+    finally:
+        os.kill(pid, signal.SIGKILL)

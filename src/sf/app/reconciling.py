@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 import msgspec
 
 from sf.domain.clock import rfc3339
-from sf.domain.reverting import Authored, Choice, Ghost, Step, choose, has_subject, is_kin, landing_subject
+from sf.domain.reverting import (
+    Authored,
+    Choice,
+    Ghost,
+    Step,
+    choose,
+    has_subject,
+    is_kin,
+    is_within,
+    landing_subject,
+)
 from sf.domain.units import Status, Unit
 from sf.errors import WrongState
 from sf.harness.workshop import Workshop
@@ -53,7 +63,7 @@ async def survey_unit(workshop: Workshop, read: Tx, unit_id: str) -> Survey:
     brought = {
         commit.id: await history.brought_in(commit) for commit in found.commits if len(commit.parents) > 1
     }
-    found = _without_foreign(found, brought)
+    found = _without_foreign(found, brought, await _landed_above(history, read, unit))
     undone = frozenset(item.id for item in family if item.reverted_at is not None)
     choice = choose(found.commits, brought, unit.id, undone, found.by_subject)
     await _require_separable(workshop, unit, choice)
@@ -117,16 +127,36 @@ async def _find(history: History, workshop: Workshop, read: Tx, unit: Unit, fami
     return _Found(commits, on_record, frozenset(commit.id for commit in by_subject), ghosts, unmerged)
 
 
-def _without_foreign(found: _Found, brought: Mapping[str, Sequence[Authored]]) -> _Found:
+async def _landed_above(history: History, read: Tx, unit: Unit) -> set[str]:
+    """What came in by the merges on record of the units above: a slice may have landed with its milestone."""
+    found: set[str] = set()
+    above = units.find(read, unit.parent_id or "")
+    while above is not None:
+        for name in _recorded(read, above):
+            merge = await history.find(name)
+            if merge is not None and len(merge.parents) > 1:
+                found |= {commit.id for commit in await history.brought_in(merge)}
+        above = units.find(read, above.parent_id or "")
+    return found
+
+
+def _without_foreign(found: _Found, brought: Mapping[str, Sequence[Authored]], above: Set[str]) -> _Found:
     """Leave out what bears the unit's name and is another project's: every clone counts its units from one.
 
     A unit's own are on record, came in by a merge that is, or stand for one that is gone.
     """
-    own = {*found.recorded, *found.by_subject, *(name for ghost in found.ghosts for name in ghost.found)}
+    own = {*found.recorded, *found.by_subject, *above}
+    for ghost in found.ghosts:
+        below = (commit for commit in found.commits if ghost.unit_id not in commit.units)
+        own |= {*ghost.found, *(commit.id for commit in below if _is_below(commit, ghost.unit_id))}
     for merge, others in brought.items():
         if merge in own:
             own |= {commit.id for commit in others}
     return msgspec.structs.replace(found, commits=[commit for commit in found.commits if commit.id in own])
+
+
+def _is_below(commit: Authored, unit_id: str) -> bool:
+    return any(is_within(name, unit_id) for name in commit.units)
 
 
 def _recorded(read: Tx, unit: Unit) -> list[str]:

@@ -30,6 +30,7 @@ from sf.errors import (
     SandboxUnavailable,
     SfError,
     SpendingReached,
+    WorkspaceFailed,
 )
 from sf.harness import artifacts, work
 from sf.harness.agent import Agent
@@ -84,7 +85,11 @@ async def _wind_down(
     desk: Desk, unit: Unit, lease: Lease, progress: _Progress, outcome: o.AnyOutcome, started_at: int
 ) -> Finished:
     """What follows a run whichever way it ended: nothing lives on, the hook runs, the tree is kept."""
-    await _end_orphans(desk, unit, lease)
+    try:
+        await _end_orphans(desk, unit, lease)
+    except WorkspaceFailed as error:
+        # Nothing may begin where it still writes: the session stops, and nobody is charged.
+        outcome = o.Unconfigured(error.code, f"{error.message} ({error.hint})")
     await _after_run(desk, unit, lease, progress)
     tree = await _snapshot(desk, unit, lease, progress.place)
     if progress.agent is not None:
@@ -261,10 +266,18 @@ async def _keep_tree(desk: Desk, unit: Unit, lease: Lease, place: Place) -> str:
 
 async def _after_run(desk: Desk, unit: Unit, lease: Lease, progress: _Progress) -> None:
     """Always tried once before_run was; a failure is logged and changes nothing."""
-    if not progress.hooks_ran or progress.place is None:
+    place = progress.place
+    if not progress.hooks_ran or place is None or not desk.hooks.commands("after_run"):
         return
-    with contextlib.suppress(HookFailed, HookTimeout):
-        await _run_in_place(desk, "after_run", unit, lease, progress.place)
+    try:
+        judged = await place.worktree.snapshot() if unit.phase in _JUDGING else None
+        with contextlib.suppress(HookFailed, HookTimeout):
+            await _run_in_place(desk, "after_run", unit, lease, place)
+        # What a hook writes beside work that is being judged is not a part of it, nor a person's.
+        if judged is not None and await place.worktree.snapshot() != judged:
+            await place.worktree.checkout_tree(judged)
+    except SfError as error:
+        desk.log.warning("after_run", unit_id=unit.id, unit_type=unit.type, error=error.line())
 
 
 def _remember(desk: Desk, unit: Unit, outcome: o.AnyOutcome) -> None:

@@ -123,7 +123,7 @@ class HookRunner:
     ) -> tuple[process.Completed, str]:
         allowed = self.timeout(kind)
         started_at = time.time_ns() // 1_000_000
-        mark = self.mark(kind, trace_id)
+        mark = self.mark(kind, command, trace_id)
         try:
             done = await process.run(
                 self.argv(command),
@@ -160,9 +160,9 @@ class HookRunner:
         )
         return done, output
 
-    def mark(self, kind: HookType, trace_id: str) -> str:
-        """What tells the processes of a hook for one run or unit from those of all others."""
-        return f"{kind} {trace_id} {self._root}"
+    def mark(self, kind: HookType, command: str, trace_id: str) -> str:
+        """What tells the processes of a hook's command for one run or unit from those of all others."""
+        return f"{kind} {trace_id} {command} {self._root}"
 
     def timeout(self, kind: HookType) -> float:
         """How long a hook may take."""

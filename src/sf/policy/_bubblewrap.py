@@ -46,7 +46,7 @@ class Bubblewrap:
             if ran:
                 return done
             # A socket of another program that went away meanwhile cannot be covered any more.
-            if all(socket.is_socket() for socket in sockets):
+            if all(_is_socket(socket) for socket in sockets):
                 break
         raise SandboxUnavailable(f"bubblewrap did not run the command: {done.output.strip()[-500:]}")
 
@@ -139,7 +139,15 @@ def _listening_sockets() -> list[Path]:
             path = line.split(maxsplit=7)[-1]
             if path.startswith("/"):
                 found.append(path)
-    return [Path(path).resolve() for path in dict.fromkeys(found) if Path(path).is_socket()]
+    return [Path(path).resolve() for path in dict.fromkeys(found) if _is_socket(Path(path))]
+
+
+def _is_socket(path: Path) -> bool:
+    """Whether a socket can be reached there: in a folder of another user's it cannot, by nobody inside."""
+    try:
+        return path.is_socket()
+    except PermissionError:
+        return False
 
 
 def _visible(socket: Path, mounts: dict[Path, tuple[str, Path]]) -> bool:

@@ -75,9 +75,11 @@ async def prove(
     Gates run code that an agent wrote: what they change in the folder is undone before the next one.
     """
     require_runnable(agent.desk.project.root, scripts)
+    before = await worktree.strangers() if scripts else []
     for script in scripts:
         record, outcome = await _run(agent, script, tree, worktree.folder, clean=clean)
         await _keep(agent, record)
+        await worktree.discard([name for name in await worktree.strangers() if name not in before])
         if await worktree.snapshot() != tree:
             agent.desk.log.warning(
                 "gate changed the tree, undone",

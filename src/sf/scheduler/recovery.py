@@ -49,7 +49,9 @@ async def _end_processes(desk: Desk, found: list[Unit]) -> list[str]:
     """
     read = desk.database.read
     live = [run.id for unit in found if (run := runs.live_of_unit(read, unit.id))]
-    hooks = [desk.hooks.mark("post_unit", unit.id) for unit in units.to_wind_up(read, desk.station)]
+    commands = desk.hooks.commands("post_unit")
+    due = units.to_wind_up(read, desk.station) if commands else []
+    hooks = [desk.hooks.mark("post_unit", command, unit.id) for unit in due for command in commands]
     marks = [*map(orphans.run_mark, live), *map(orphans.hook_mark, hooks)]
     ended = await asyncio.to_thread(orphans.end, marks)
     if ended:

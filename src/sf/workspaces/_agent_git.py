@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 import stat
+import subprocess
 from pathlib import Path
 
 from sf.workspaces.git import Identity
@@ -65,12 +66,23 @@ def discard(path: Path) -> None:
     if not stat.S_ISDIR(mode):
         path.unlink()
         return
-    for parent, folders, _ in os.walk(path, onerror=None):
-        for name in folders:
-            place = Path(parent) / name
-            if not place.is_symlink() and stat.S_IMODE(place.stat().st_mode) & 0o700 != 0o700:
-                place.chmod(0o700)
-    shutil.rmtree(path)
+    try:
+        for parent, folders, _ in os.walk(path, onerror=None):
+            for name in folders:
+                place = Path(parent) / name
+                if not place.is_symlink() and stat.S_IMODE(place.stat().st_mode) & 0o700 != 0o700:
+                    place.chmod(0o700)
+        shutil.rmtree(path)
+    except RecursionError:
+        _discard_deep(path)
+
+
+def _discard_deep(path: Path) -> None:
+    """Folders in folders in folders, more than Python can go down into."""
+    for command in (["chmod", "-R", "u+rwx", "--", str(path)], ["rm", "-rf", "--", str(path)]):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise OSError(f"cannot remove {path}: {done.stderr.strip()[:300]}")
 
 
 def _value(text: str) -> str:

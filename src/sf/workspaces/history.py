@@ -45,6 +45,10 @@ class History:
             return False
         return await self._owned.is_ancestor(commit, self.head)
 
+    async def find(self, commit: str) -> Authored | None:
+        """Return a commit that the head reaches; None for any other."""
+        return (await self._log("--max-count=1", commit))[0] if await self.reaches(commit) else None
+
     async def subject_of(self, commit: str) -> str | None:
         """Return the subject of a commit that may be gone for good: None then."""
         if not await present(self._owned.git, self._owned.git_dir, [commit]):

@@ -40,12 +40,12 @@ async def names(owned: OwnedRepository, prefix: str) -> list[str]:
 
 
 async def look(owned: OwnedRepository, prefix: str, name: str, onto: str | None) -> Parked | None:
-    """Return what a ref keeps, measured from where it left `onto`, else from its parent; None if gone."""
+    """Return what a ref keeps, measured from where it left `onto`, else from its parent; None for nothing."""
     tip = await owned.ref(f"{prefix}{name}")
     if tip is None:
         return None
-    (commit,) = await owned.log(None, tip, limit=1)
-    return Parked(name, f"{prefix}{name}", commit, await _base(owned, tip, onto))
+    found = await owned.log(None, tip, limit=1)
+    return Parked(name, f"{prefix}{name}", found[0], await _base(owned, tip, onto)) if found else None
 
 
 async def changes(owned: OwnedRepository, parked: Parked) -> list[FileChange]:

@@ -125,6 +125,15 @@ class Worktree:
             mended.unlink(missing_ok=True)
         await self.checkout_tree(mended_tree)
 
+    async def strangers(self) -> list[str]:
+        """What lies in the folder and no tree of it can hold."""
+        return await self._snapshot().strangers()
+
+    async def discard(self, names: Sequence[str]) -> None:
+        """Throw away what lies in the folder under these names."""
+        for name in names:
+            await asyncio.to_thread(_agent_git.discard, self.folder / name)
+
     async def clear_submodules(self) -> list[str]:
         """Set aside what was written below submodules that nobody has checked out; the paths."""
         names = await self._snapshot().strewn()
@@ -190,15 +199,14 @@ class Worktree:
             return
         try:
             await _inner.bring_over(self._owned, self.folder, self.branch)
-        except (GitFailed, OSError):
+        except (GitFailed, WorkspaceFailed, OSError):
             await asyncio.to_thread(rescue.set_aside, self._owned, self.folder, [".git"])
 
     async def _clear_strangers(self) -> None:
         """Take out what a tree cannot hold: repositories inside the folder, files below a submodule's."""
-        strangers = await self._snapshot().strangers()
+        strangers = await self.strangers()
         if self._disposable:
-            for name in strangers:
-                await asyncio.to_thread(_agent_git.discard, self.folder / name)
+            await self.discard(strangers)
         else:
             await asyncio.to_thread(rescue.set_aside, self._owned, self.folder, strangers)
 
