@@ -138,15 +138,33 @@ def _origin(project: Project, known: tuple[str, str]) -> Literal["here", "copied
     """How the folder came by the name that it has: a copy is one whose original still goes by it."""
     if known[1] == str(project.root):
         return "here"
-    original = Project(root=Path(known[1]), home=project.home)
+    # Of several copies of a folder that has moved on, the first that comes has the name.
+    for root in dict.fromkeys((known[1], _holder(project.home, known[0]))):
+        original = Project(root=Path(root or known[1]), home=project.home)
+        try:
+            there = _read_identity(original)
+            if there is not None and original.dot.samefile(project.dot):
+                return "here"
+        except (OSError, UnicodeError):
+            # Something is there that cannot be looked at: a name of its own harms nobody.
+            return "copied"
+        if there is not None and there[0] == known[0]:
+            return "copied"
+    return "moved"
+
+
+def _holder(home: Path, key: str) -> str:
+    """The folder that goes by a name, as far as sf's home knows."""
     try:
-        there = _read_identity(original)
-        if there is not None and original.dot.samefile(project.dot):
-            return "here"
-    except (OSError, UnicodeError):
-        # Something is there that cannot be looked at: a name of its own harms nobody.
-        return "copied"
-    return "copied" if there is not None and there[0] == known[0] else "moved"
+        return (home / "repos" / f"{key}.folder").read_text(encoding="utf-8").strip()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+
+
+def _hold(project: Project, key: str) -> None:
+    if _holder(project.home, key) != str(project.root):
+        (project.home / "repos").mkdir(parents=True, exist_ok=True)
+        files.put(project.home / "repos" / f"{key}.folder", f"{project.root}\n")
 
 
 def identify(project: Project) -> None:
@@ -160,7 +178,9 @@ def identify(project: Project) -> None:
     known = _read_identity(project)
     if known is None:
         files.put(file, fresh)
-    elif known[1] != str(project.root):
+    elif known[1] == str(project.root):
+        _hold(project, known[0])
+    else:
         with file.open("r+b") as held:
             # Of several commands that come to a new place at once, the others take what the first decided.
             fcntl.flock(held, fcntl.LOCK_EX)
@@ -171,6 +191,7 @@ def identify(project: Project) -> None:
             elif origin == "moved":
                 _take_along(project, Path(known[1]))
                 files.put(file, f"{known[0]}\n{project.root}\n")
+                _hold(project, known[0])
 
 
 def _take_along(project: Project, origin: Path) -> None:

@@ -7,17 +7,7 @@ from collections.abc import Mapping, Sequence, Set
 import msgspec
 
 from sf.domain.clock import rfc3339
-from sf.domain.reverting import (
-    Authored,
-    Choice,
-    Ghost,
-    Step,
-    choose,
-    has_subject,
-    is_kin,
-    is_within,
-    landing_subject,
-)
+from sf.domain.reverting import Authored, Choice, Ghost, Step, choose, is_kin, landing_subject
 from sf.domain.units import Status, Unit
 from sf.errors import WrongState
 from sf.harness.workshop import Workshop
@@ -63,7 +53,8 @@ async def survey_unit(workshop: Workshop, read: Tx, unit_id: str) -> Survey:
     brought = {
         commit.id: await history.brought_in(commit) for commit in found.commits if len(commit.parents) > 1
     }
-    found = _without_foreign(found, brought, await _landed_above(history, read, unit))
+    if not await _is_rewritten(history, workshop, read, unit, family):
+        found = _without_foreign(found, brought, await _landed_above(history, read, unit))
     undone = frozenset(item.id for item in family if item.reverted_at is not None)
     choice = choose(found.commits, brought, unit.id, undone, found.by_subject)
     await _require_separable(workshop, unit, choice)
@@ -87,12 +78,11 @@ def _require_revertible(read: Tx, unit: Unit, family: Sequence[Unit]) -> None:
         raise WrongState(
             f"{unit.id} was reverted already, at {rfc3339(unit.reverted_at)}", hint=f"sf why {unit.id}"
         )
-    above = []
-    parent_id = unit.parent_id
-    while parent_id is not None:
-        above.append(units.get(read, parent_id))
-        parent_id = above[-1].parent_id
-    running = [item.id for item in (*family, *above) if item.status is Status.RUNNING or item.claim_holder]
+    running = [
+        item.id
+        for item in (*family, *_above(read, unit))
+        if item.status is Status.RUNNING or item.claim_holder
+    ]
     if running:
         raise WrongState(
             f"{', '.join(running[:5])} is running, or was when sf ended",
@@ -127,36 +117,47 @@ async def _find(history: History, workshop: Workshop, read: Tx, unit: Unit, fami
     return _Found(commits, on_record, frozenset(commit.id for commit in by_subject), ghosts, unmerged)
 
 
+async def _is_rewritten(
+    history: History, workshop: Workshop, read: Tx, unit: Unit, family: Sequence[Unit]
+) -> bool:
+    """Whether commits on record are gone from the branch: only names are left to go by then."""
+    for member in (*family, *_above(read, unit)):
+        if workshop.owner(member).completed:
+            for recorded in _recorded(read, member):
+                if not await history.reaches(recorded):
+                    return True
+    return False
+
+
+def _above(read: Tx, unit: Unit) -> list[Unit]:
+    found: list[Unit] = []
+    parent_id = unit.parent_id
+    while parent_id is not None:
+        found.append(units.get(read, parent_id))
+        parent_id = found[-1].parent_id
+    return found
+
+
 async def _landed_above(history: History, read: Tx, unit: Unit) -> set[str]:
     """What came in by the merges on record of the units above: a slice may have landed with its milestone."""
     found: set[str] = set()
-    above = units.find(read, unit.parent_id or "")
-    while above is not None:
-        for name in _recorded(read, above):
-            merge = await history.find(name)
-            if merge is not None and len(merge.parents) > 1:
-                found |= {commit.id for commit in await history.brought_in(merge)}
-        above = units.find(read, above.parent_id or "")
+    for name in (name for above in _above(read, unit) for name in _recorded(read, above)):
+        merge = await history.find(name)
+        if merge is not None and len(merge.parents) > 1:
+            found |= {commit.id for commit in await history.brought_in(merge)}
     return found
 
 
 def _without_foreign(found: _Found, brought: Mapping[str, Sequence[Authored]], above: Set[str]) -> _Found:
     """Leave out what bears the unit's name and is another project's: every clone counts its units from one.
 
-    A unit's own are on record, came in by a merge that is, or stand for one that is gone.
+    A unit's own are on record, or came in by a merge that is.
     """
-    own = {*found.recorded, *found.by_subject, *above}
-    for ghost in found.ghosts:
-        below = (commit for commit in found.commits if ghost.unit_id not in commit.units)
-        own |= {*ghost.found, *(commit.id for commit in below if _is_below(commit, ghost.unit_id))}
+    own = {*found.recorded, *above}
     for merge, others in brought.items():
         if merge in own:
             own |= {commit.id for commit in others}
     return msgspec.structs.replace(found, commits=[commit for commit in found.commits if commit.id in own])
-
-
-def _is_below(commit: Authored, unit_id: str) -> bool:
-    return any(is_within(name, unit_id) for name in commit.units)
 
 
 def _recorded(read: Tx, unit: Unit) -> list[str]:
@@ -177,7 +178,6 @@ async def _trace(
     subject = await history.subject_of(recorded) or made
     ghost = Ghost(unit.id, recorded, subject)
     same = [commit.id for commit in named if unit.id in commit.units]
-    same = [commit.id for commit in named if commit.id in same and has_subject(commit, subject)] or same
     kin = [commit.id for commit in named if any(is_kin(name, unit.id) for name in commit.units)]
     if same or kin:
         return msgspec.structs.replace(ghost, found=tuple(same or kin), how="name"), []

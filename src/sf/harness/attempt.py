@@ -128,7 +128,10 @@ async def _carry_out(desk: Desk, unit: Unit, lease: Lease, job: Job, progress: _
     progress.place = place
     if place.created:
         desk.announce(events.WORKTREE_CREATE, unit.id, folder=str(place.folder))
+    if not place.worktree.is_set_up:
+        # Also in one whose hook failed, or was cut off: half a time is not once.
         await run_hook(desk, "after_create", unit, lease, place.folder)
+        place.worktree.set_up()
     if unit.phase in _JUDGING:
         kept = await desk.workshop.settle_tree(place, unit)
         if kept:

@@ -98,6 +98,7 @@ class Loop:
         unsubscribe = desk.bus.subscribe(self._on_event)
         try:
             await recovery.recover(desk)
+            await self._purse.begin()
             while not self._over():
                 await self._tick()
                 if self._idle() or self._is_out_of_money():

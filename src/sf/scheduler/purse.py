@@ -40,6 +40,12 @@ class Purse:
         finally:
             self._being_told -= 1
 
+    async def begin(self) -> None:
+        """Withdraw what an earlier start asked: who needed it may be gone or cheaper now, or asks again."""
+        if replies.asked_for_session(self._desk.database.read) is not None:
+            now = self._desk.clock.now()
+            await self._desk.database.write(lambda tx: replies.withdraw_asked(tx, now))
+
     async def look(self, seen: Glance, *, running: int) -> bool:
         """See whether what was asked for is there now, and withdraw the question if so; whether it was.
 

@@ -63,7 +63,8 @@ async def _remove_leftovers(desk: Desk) -> None:
     """What a killed process was filling: checkouts for the proof of a merge, other folders, small files."""
     for index in (desk.workshop.owned.git_dir / "worktrees").glob("merge-*.index"):
         index.unlink()
-    for file in desk.project.runtime.glob(".*.new"):
+    beside = desk.project.repository.parent.glob(f".{desk.project.key}.folder.*.new")
+    for file in [*desk.project.runtime.glob(".*.new"), *beside]:
         file.unlink(missing_ok=True)
     if desk.project.worktrees.is_dir():
         for folder in [*desk.project.worktrees.glob("merge-*"), *desk.project.worktrees.glob(".*")]:

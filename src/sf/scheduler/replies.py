@@ -131,9 +131,16 @@ def withdraw_for_session(tx: Tx, rules: Rules, now: Instant) -> bool:
     room = spending.account(tx, "session", asked.session_id).room(rules.caps)
     if room is not None and room < wanted_by(asked):
         return False
-    attention.withdraw(tx, asked.id, "auto", now)
-    blockers.resolve(tx, asked.blocker_id or "", "auto", now)
+    withdraw_asked(tx, now)
     return True
+
+
+def withdraw_asked(tx: Tx, now: Instant) -> None:
+    """Withdraw the question about the session's money, if there is one."""
+    asked = asked_for_session(tx)
+    if asked is not None:
+        attention.withdraw(tx, asked.id, "auto", now)
+        blockers.resolve(tx, asked.blocker_id or "", "auto", now)
 
 
 def answer_due(tx: Tx, rules: Rules, now: Instant) -> list[str]:

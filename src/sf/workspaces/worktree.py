@@ -18,6 +18,8 @@ from sf.workspaces._snapshot import Snapshot
 from sf.workspaces.changes import FileChange
 from sf.workspaces.owned import OwnedRepository
 
+_SET_UP = ".set-up"
+
 
 class Worktree:
     """A folder, a private index and `refs/heads/<branch>` in sf's own repository."""
@@ -49,9 +51,23 @@ class Worktree:
             if not (folder / ".git").is_dir():
                 await worktree.refresh_agent_git()
             return worktree, False
+        worktree._mark.unlink(missing_ok=True)
         await _fill(owned, folder, await worktree.head())
         await worktree.refresh_agent_git()
         return worktree, True
+
+    @property
+    def is_set_up(self) -> bool:
+        """Whether what is to be done in a new folder has been done to its end."""
+        return self._mark.exists()
+
+    def set_up(self) -> None:
+        """Remember that it has."""
+        self._mark.touch()
+
+    @property
+    def _mark(self) -> Path:
+        return self._index.with_suffix(_SET_UP)
 
     @property
     def ref(self) -> str:
@@ -244,7 +260,9 @@ def _vacate(owned: OwnedRepository, folder: Path) -> Path:
     if os.path.lexists(folder) and not folder.name.startswith("."):
         gone = folder.with_name(f".{folder.name}.gone-{secrets.token_hex(6)}")
         folder.rename(gone)
-    _index_of(owned, folder).unlink(missing_ok=True)
+    index = _index_of(owned, folder)
+    index.unlink(missing_ok=True)
+    index.with_suffix(_SET_UP).unlink(missing_ok=True)
     return gone
 
 
