@@ -11,7 +11,7 @@ from sf.domain import events
 from sf.domain.phases import Phase
 from sf.domain.units import HoldKind
 from sf.store import records, runs, sessions
-from tests.support.stage import CONFIG, PASSING, Stage, call, plan_scene, say, scene, task, write
+from tests.support.stage import CONFIG, PASSING, SHORT, Stage, call, plan_scene, say, scene, task, write
 
 ONE = {"title": "S", "tasks": [task("T")]}
 
@@ -213,3 +213,19 @@ def test_configuration_is_reloaded_live_and_a_bad_one_keeps_the_last_good(stage:
     assert any("not valid TOML" in text for text in warnings)
     assert stage.named(events.CONFIG_RELOADED)
     assert "config drift detected — restart to apply: harness.context_compact_at" in seen[0]
+
+
+_SECOND_TIME = """#!/bin/sh
+echo x >> "$SF_PROJECT_ROOT/../tries"
+[ $(wc -l < "$SF_PROJECT_ROOT/../tries") -gt 1 ]
+"""
+
+
+def test_after_create_is_run_until_it_has_come_to_its_end(stage: Stage) -> None:
+    stage.hook("set-up", _SECOND_TIME)
+    stage.configure(f'{CONFIG}[harness.hooks]\nafter_create = "./.sf/hooks/set-up.sh"\n')
+    stage.workflow("short", SHORT)
+    stage.script(scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan(workflow="short", adhoc=True)
+    assert stage.auto().ending == "done"
+    assert (stage.root.parent / "tries").read_text() == "x\nx\n"

@@ -350,3 +350,27 @@ async def test_a_description_that_names_another_unit_makes_the_commit_nobodys_al
         await site.survey(A)
     with pytest.raises(WrongState, match="has no commit"):
         await site.survey(C)
+
+
+async def test_what_bears_the_name_and_is_not_on_record_is_left_alone(site: Site) -> None:
+    site.commit(f"Theirs\n\nSf-Unit: {A}", theirs_txt="theirs\n")
+    site.branch()
+    site.work(A, a_txt="a\n")
+    site.merge(S1)
+    await site.revert(S1)
+    assert "theirs.txt" in site.files() and "a.txt" not in site.files()
+
+
+async def test_on_a_rewritten_branch_names_decide(site: Site) -> None:
+    """A commit that was never on record of its own, such as a slice's mends, is found then too."""
+    site.branch()
+    site.work(A, a_txt="a\n")
+    site.commit(f"One: what gates and review asked for\n\nSf-Unit: {S1}", mended_txt="mended\n")
+    site.merge(S1)
+    site.git("checkout", "-q", "-b", "rewritten", site.first)
+    for commit in site.git("rev-list", "--reverse", "--no-merges", f"{site.first}..main").split():
+        site.git("cherry-pick", "--allow-empty", commit)
+        site.git("commit", "-q", "--amend", "--no-edit", "--reset-author", "--date=2001-01-01T00:00:00Z")
+    site.git("branch", "-q", "-M", "rewritten", "main")
+    await site.revert(S1)
+    assert not {"a.txt", "mended.txt"} & site.files()

@@ -89,3 +89,17 @@ def test_a_moved_folder_takes_its_facade_along_and_never_another_projects(tmp_pa
     identify(last)
     assert (last.key, newcomer.key != key) == (key, True), "who came to its place later is not its original"
     assert newcomer.facade.exists() and not last.facade.exists()
+
+
+def test_of_two_folders_with_one_name_the_second_gets_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backup beside the original, which is moved elsewhere later: nothing is at the old place any more."""
+    project = _project(tmp_path / "one")
+    monkeypatch.setenv("SF_HOME", str(project.home))
+    identify(project)
+    key = find_project(project.root).key
+    shutil.copytree(project.root, tmp_path / "backup")
+    project.root.rename(tmp_path / "elsewhere")
+    assert find_project(tmp_path / "elsewhere").key == key
+    assert find_project(tmp_path / "backup").key != key
