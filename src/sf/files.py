@@ -1,4 +1,4 @@
-"""A file that is there whole or not at all, whenever sf is killed."""
+"""Files that are there whole or not at all, whenever sf is killed or the power goes."""
 
 from __future__ import annotations
 
@@ -14,3 +14,12 @@ def put(path: Path, content: str | bytes, mode: int | None = None) -> None:
     if mode is not None:
         fresh.chmod(mode)
     fresh.replace(path)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make what was created, renamed or removed in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

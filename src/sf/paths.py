@@ -139,8 +139,8 @@ def _origin(project: Project, known: tuple[str, str]) -> Literal["here", "copied
     if known[1] == str(project.root):
         return "here"
     # Of several copies of a folder that has moved on, the first that comes has the name.
-    for root in dict.fromkeys((known[1], _holder(project.home, known[0]))):
-        original = Project(root=Path(root or known[1]), home=project.home)
+    roots = [root for root in (known[1], _holder(project.home, known[0])) if root]
+    for original in (Project(root=Path(root), home=project.home) for root in roots):
         try:
             there = _read_identity(original)
             if there is not None and original.dot.samefile(project.dot):

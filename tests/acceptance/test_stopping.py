@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +15,19 @@ import pytest
 from sf.app import planning
 from sf.domain.decide import Counter
 from sf.store import ledger, runs
-from tests.support.stage import CONFIG, PASSING, SHORT, Stage, call, plan_scene, say, scene, task, write
+from tests.support.stage import (
+    CONFIG,
+    PASSING,
+    SHORT,
+    Stage,
+    call,
+    plan_scene,
+    say,
+    scene,
+    start_sf,
+    task,
+    write,
+)
 
 UNIT = "task/a1"
 _PATIENCE = 30.0
@@ -51,16 +62,7 @@ def _hooked(stage: Stage, kind: str, script: str, more: str = "") -> None:
 @contextmanager
 def _live(stage: Stage) -> Iterator[subprocess.Popen[str]]:
     """`sf auto` as a process; killed at the latest when the block ends."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sf", "auto"],
-        cwd=stage.root,
-        env={**os.environ, "SF_HOME": str(stage.home), "HOME": str(stage.home.parent)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        # Whatever started the tests may have hang-ups ignored, which is inherited.
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
-    )
+    process = start_sf(stage.root, stage.home, "auto")
     try:
         yield process
     finally:

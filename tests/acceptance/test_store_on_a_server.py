@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -23,7 +22,7 @@ from sf.store import units
 from sf.store.connection import transact
 from sf.store.place import Url
 from sf.store.tx import Tx
-from tests.support.stage import PASSING, Stage, plan_scene, run_sf, say, scene, task, write
+from tests.support.stage import PASSING, Stage, plan_scene, run_sf, say, scene, start_sf, task, write
 from tests.support.stores import Server, execute
 
 PASSWORD = "hunter2"
@@ -80,17 +79,7 @@ def test_two_folders_share_a_store_and_neither_takes_the_others_work(
         stage.script(*SCENES, latency_ms=30)
     goals = [stages[number % 2].plan(f"goal {number}") for number in range(4)]
     assert goals == [f"milestone/m{number}" for number in (1, 2, 3, 4)]
-    autopilots = [
-        subprocess.Popen(
-            [sys.executable, "-m", "sf", "auto"],
-            cwd=stage.root,
-            env={**os.environ, "SF_HOME": str(stage.home), "HOME": str(stage.home.parent)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for stage in stages
-    ]
+    autopilots = [start_sf(stage.root, stage.home, "auto") for stage in stages]
     said = [process.communicate(timeout=120)[0] for process in autopilots]
     assert [process.returncode for process in autopilots] == [0, 0], said
     places = {goal: stages[0].unit(goal).station for goal in goals}

@@ -64,6 +64,7 @@ async def test_a_clone_made_whole_while_sf_has_it_open_is_followed_by_the_next_f
     user_git(project.root, "switch", "-q", "main")
     user_git(project.root, "merge", "-q", "--no-edit", "old")
     await project.owned.fetch(await project.tip())
+    assert set(history) <= set(await seen(project.owned, await project.tip()))
     user_git(project.owned.git_dir, "fsck", "--strict", "--connectivity-only")
 
 

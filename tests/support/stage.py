@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -241,6 +242,20 @@ class Stage:
     ) -> subprocess.CompletedProcess[str]:
         """The command as a process, in the project."""
         return run_sf(self.root, self.home, *arguments, env=env, stdin=stdin, timeout=timeout)
+
+
+def start_sf(cwd: Path, home: Path, *arguments: str) -> subprocess.Popen[str]:
+    """The `sf` command in the background, with an sf home of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "sf", *arguments],
+        cwd=cwd,
+        env={**os.environ, "SF_HOME": str(home), "HOME": str(home.parent)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        # Whatever started the tests may have hang-ups ignored, which is inherited.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+    )
 
 
 def run_sf(

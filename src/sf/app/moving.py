@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import msgspec
 from sf.app import stores
 from sf.app.trust import load_config
 from sf.errors import BadUsage, StoreUnusable
+from sf.files import sync_folder
 from sf.paths import Project
 from sf.scheduler import lock
 from sf.store import copying, place, units
@@ -63,7 +63,7 @@ def _beside(aim: Place) -> Iterator[Place]:
         # Before the new file is there: SQLite would take what lies beside it for a part of it.
         _remove(aim)
         fresh.rename(aim)
-        _sync(aim.parent)
+        sync_folder(aim.parent)
     finally:
         _remove(fresh)
 
@@ -85,14 +85,6 @@ def _require_vacant(file: Path) -> None:
 def _remove(file: Path) -> None:
     for ending in ("-wal", "-shm", "-journal", ""):
         file.with_name(f"{file.name}{ending}").unlink(missing_ok=True)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _copied(source: Place, target: Place, station: str) -> dict[str, int]:

@@ -280,7 +280,9 @@ async def _after_run(desk: Desk, unit: Unit, lease: Lease, progress: _Progress) 
         if judged is not None and await place.worktree.snapshot() != judged:
             await place.worktree.checkout_tree(judged)
     except SfError as error:
-        desk.log.warning("after_run", unit_id=unit.id, unit_type=unit.type, error=error.line())
+        desk.log.warning(
+            "after_run not seen to its end", unit_id=unit.id, unit_type=unit.type, error=error.line()
+        )
 
 
 def _remember(desk: Desk, unit: Unit, outcome: o.AnyOutcome) -> None:

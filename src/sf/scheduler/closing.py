@@ -142,28 +142,37 @@ async def _keep_unmerged(desk: Desk, unit: Unit, head: str, worktree: Worktree) 
     """A finished unit whose workflow does not merge leaves its branch in the user's repository."""
     workshop = desk.workshop
     if _merges(desk, unit) or not unit.succeeded or unit.branch is None or unit.type == "milestone":
-        return None
+        return
     judged = runs.last_tree(desk.database.read, unit.id) if unit.type == "task" else None
     await worktree.commit(_message(unit), tree=judged)
     tip = await worktree.head()
-    if await workshop.owned.is_ancestor(tip, head):
-        return None
+    if not await workshop.owned.is_ancestor(tip, head):
+        await _keep_branch(desk, unit, unit.branch, tip)
+
+
+async def _keep_branch(desk: Desk, unit: Unit, branch: str, tip: str) -> None:
+    """Give a commit a branch in the user's repository, by another name where the first cannot be had."""
     # A branch `sf` of the user's may be in the way of `sf/…`, or one of this name with work of their own.
-    names = [unit.branch, unit.branch.replace("/", "-"), *(f"{unit.branch}-{n}" for n in range(2, _NAMES))]
-    for name in names[:-1]:
+    names = [branch, branch.replace("/", "-"), *(f"{branch}-{number}" for number in range(2, _NAMES))]
+    for name in names:
         try:
-            return await workshop.user.keep_branch(name, tip, workshop.owned)
+            await desk.workshop.user.keep_branch(name, tip, desk.workshop.owned)
+            return
         except (GitFailed, BadUsage, CheckoutBusy) as error:
             desk.log.info("branch not taken", unit_id=unit.id, unit_type=unit.type, error=error.line())
-    return await workshop.user.keep_branch(names[-1], tip, workshop.owned)
+            if name == names[-1]:
+                raise
 
 
 async def _post_unit(desk: Desk, unit: Unit) -> None:
     verdict: Told = "canceled" if unit.verdict is None else unit.verdict
     desk.announce(events.POST_UNIT, unit.id, verdict=verdict)
+    commands = desk.hooks.commands("post_unit")
+    if not commands:
+        return
     told = unit_result(desk, unit, verdict=verdict, error="" if unit.succeeded else unit.hold_detail)
     variables = hook_variables(desk, unit, "", unit.workspace or "")
-    for command in desk.hooks.commands("post_unit"):
+    for command in commands:
         try:
             await desk.hooks.one(
                 *("post_unit", command, told), cwd=desk.project.root, trace_id=unit.id, variables=variables

@@ -23,14 +23,14 @@ from sf.workspaces.worktree import discard, remove_folder
 
 async def recover(desk: Desk) -> list[str]:
     """Bring the project into a state from which the loop can go on; the ids that were interrupted."""
+    found = leases.stranded(desk.database.read, desk.station, socket.gethostname(), desk.clock.now())
+    live = await _end_processes(desk, [*found, *leases.canceled_with_claim(desk.database.read, desk.station)])
     stale = desk.workshop.owned.clear_locks()
     if stale:
         desk.log.warning("locks of killed git processes removed", locks=", ".join(stale))
     landing = await desk.workshop.user.recover_landing()
     if landing:
         desk.log.warning("an interrupted merge was put right", detail=landing)
-    found = leases.stranded(desk.database.read, desk.station, socket.gethostname(), desk.clock.now())
-    live = await _end_processes(desk, [*found, *leases.canceled_with_claim(desk.database.read, desk.station)])
     await _remove_leftovers(desk)
     await _remove_scratch(desk, live)
     for unit_id in housekeeping.archive_ended(desk):

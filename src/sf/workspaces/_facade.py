@@ -9,6 +9,7 @@ import secrets
 from pathlib import Path
 
 from sf.errors import UnsupportedRepository
+from sf.files import sync_folder
 from sf.workspaces._layout import Layout, read_small
 
 _HEAD = re.compile(r"ref: refs/\S+|[0-9a-f]{40}")
@@ -63,15 +64,7 @@ def replace_file(path: Path, content: bytes, *, sync: bool = False) -> None:
         temporary.unlink(missing_ok=True)
         raise
     if sync:
-        _sync_directory(path.parent)
-
-
-def _sync_directory(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        sync_folder(path.parent)
 
 
 def _link(link: Path, target: Path) -> None:

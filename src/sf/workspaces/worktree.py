@@ -174,15 +174,16 @@ class Worktree:
             tree = await self.snapshot()
             await self._keep_inner()
             await self._clear_strangers()
-        clean = tree is None or tree == await self._owned.tree_of(tip)
-        parked = None if reachable and clean else await self._park(tip, tree)
+        parked = await self.park(tree) if tree is not None else ""
+        if not parked and not reachable:
+            parked = await rescue.park(self._owned, self.branch, tip)
         gone = _vacate(self._owned, self.folder)
         if reachable:
             await self._owned.delete_ref(self.ref, tip)
         # What cannot be deleted lies out of the way by now; the next start tries again, and says so.
         with contextlib.suppress(OSError):
             await asyncio.to_thread(_agent_git.discard, gone)
-        return parked
+        return parked or None
 
     async def finish_removal(self, landed_in: str) -> str | None:
         """End a removal that was cut off, or was somebody else's, once the folder was gone.
@@ -196,17 +197,15 @@ class Worktree:
         if await self._owned.is_ancestor(tip, landed_in):
             await self._owned.delete_ref(self.ref, tip)
             return None
-        return None if await rescue.holds(self._owned, tip) else await self._park(tip, None)
+        if await rescue.holds(self._owned, tip):
+            return None
+        return await rescue.park(self._owned, self.branch, tip)
 
     async def park(self, tree: str) -> str:
         """Keep a tree that was found in the folder; the rescue ref, or nothing when it is the tip's own."""
         tip = await self.head()
-        return "" if tree == await self._owned.tree_of(tip) else await self._park(tip, tree)
-
-    async def _park(self, tip: str, tree: str | None) -> str:
-        """Keep tip and tree below refs/sf/rescue/ and return the ref."""
-        if tree is None or tree == await self._owned.tree_of(tip):
-            return await rescue.park(self._owned, self.branch, tip)
+        if tree == await self._owned.tree_of(tip):
+            return ""
         return await rescue.park_tree(self._owned, self.branch, tree, tip)
 
     async def _keep_inner(self) -> None:

@@ -9,7 +9,7 @@ import click
 
 from sf.domain.ids import full_id, is_unit_id
 from sf.errors import BadUsage
-from sf.paths import find_project, identify
+from sf.paths import find_project
 from sf.surfaces.cli.speech import Speech
 
 
@@ -70,8 +70,6 @@ def dispatch(speech: Speech, what: str, workflow: str | None) -> int:
         answer = planning.plan(project, what, workflow=workflow, adhoc=True)
         speech.say(f"{answer['unit_id']}: {answer['title']}")
         return drive(project, speech, Selection(only=frozenset({answer["unit_id"]})))
-    # A copy of a folder must not pass for the original.
-    identify(project)
     answer = intake.submit(project, "force_dispatch", {"unit_id": unit_id, "station": project.key})
     if answer["overrides"]:
         speech.say(f"warning: {unit_id} is dispatched although it waits for {', '.join(answer['overrides'])}")

@@ -117,7 +117,7 @@ def list_(speech: Speech, runs: bool, as_json: bool) -> int:
     if speech.answer(found, as_json=as_json):
         return 0
     for folder in rescues.set_aside(project):
-        speech.say(f"no commit can hold what was in a worktree and is now in {printable(folder)}")
+        speech.say(f"set aside from a worktree, for no commit can hold it: {printable(folder)}")
     if not found:
         speech.say("nothing is parked" + ("" if runs else "; sf rescue list --runs looks at single runs too"))
         return 0
