@@ -93,6 +93,11 @@ class Project(msgspec.Struct, frozen=True):
         return self.home / "repos" / f"{self.key}.git"
 
     @property
+    def aside(self) -> Path:
+        """Where lies what was found in a worktree and no commit can hold."""
+        return beside(self.repository)
+
+    @property
     def facade(self) -> Path:
         """Where the façade for the user's repository is kept: named by the folder, not by what is in it."""
         return _facade_of(self.home, self.root)
@@ -114,6 +119,11 @@ class Project(msgspec.Struct, frozen=True):
     def log_file(self, configured: str) -> Path:
         """The log: as configured, else in the project."""
         return Path(configured).expanduser() if configured else self.dot / "log" / "sf.log"
+
+
+def beside(repository: Path) -> Path:
+    """The folder beside a repository of sf's that holds what no commit can."""
+    return repository.with_suffix(".aside")
 
 
 def _named_by_path(root: Path) -> str:

@@ -249,7 +249,7 @@ def test_clean_shows_first_and_then_does_exactly_that(stage: Stage) -> None:
     assert [(step["what"], step["subject"]) for step in shown] == [
         (step["what"], step["subject"]) for step in done
     ]
-    assert {step["what"] for step in done} >= {"archive trace", "park and remove folder", "remove leftover"}
+    assert {step["what"] for step in done} >= {"archive trace", "park and remove", "remove leftover"}
     assert not old.exists()
     assert (stage.project.dot / "archive" / "trace" / old.name).exists()
     assert recent
@@ -268,6 +268,25 @@ def test_clean_shows_first_and_then_does_exactly_that(stage: Stage) -> None:
     fsck(stage)
     assert not [step for step in cleaned(stage) if step["what"] not in ("pack", "vacuum")]
     assert checks(stage)["leftovers"] == ("pass", "none")
+
+
+def test_what_no_commit_can_hold_is_moved_out_of_the_worktrees_and_counted(stage: Stage) -> None:
+    scripted(stage)
+    stage.plan()
+    assert stage.auto().ending == "done"
+    among = stage.project.worktrees
+    (among / "notes.txt").write_text("mine\n")
+    (among / "link").symlink_to("/nowhere")
+    subprocess.run(["git", "init", "-q", "inner/deeper"], cwd=among, check=True)
+    (among / "inner/deeper/work.txt").write_text("not committed\n")
+    assert checks(stage)["leftovers"][0] == "warn"
+    assert {step["what"] for step in cleaned(stage)} >= {"park and remove"}
+    assert checks(stage)["leftovers"] == ("pass", "none")
+    kept = json.loads(stage.sf("rescue", "list", "--json").stdout)["set_aside"]
+    assert len(kept) == 3
+    there = {path.name for folder in kept for path in Path(folder).rglob("*")}
+    assert {"notes.txt", "link", "work.txt"} <= there
+    assert "set aside" in stage.sf("status").stdout
 
 
 def test_snapshots_go_only_when_their_unit_landed_long_ago(stage: Stage) -> None:

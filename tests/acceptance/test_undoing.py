@@ -272,7 +272,7 @@ def _on_a_terminal(stage: Stage, arguments: list[str], answers: list[str]) -> tu
 
 
 def _rescues(stage: Stage, *flags: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(stage.sf("rescue", "list", "--json", *flags).stdout)
+    found: list[dict[str, Any]] = json.loads(stage.sf("rescue", "list", "--json", *flags).stdout)["parked"]
     return found
 
 
@@ -347,11 +347,15 @@ def test_parked_work_is_told_whole_after_a_commit_of_the_users(stage: Stage) -> 
     (folder / "deep").mkdir(parents=True)
     (folder / "deep/precious.txt").write_text("of no unit\n")
     tidying.clean(stage.project)
-    assert {item.id: item.files for item in rescues.listed(stage.project)} == {name: 4, "stranger-1": 1}
+    kept = rescues.listed(stage.project).parked
+    assert {item.id: item.files for item in kept} == {
+        name: 4,
+        "stranger-1": 1,
+    }
 
 
 def test_a_name_that_is_no_utf8_is_escaped_for_a_program(stage: Stage) -> None:
-    async def park(folder: Path) -> str:
+    async def park(folder: Path) -> str | None:
         user = await UserRepository.open(stage.root, stage.project.facade, Git())
         owned = await OwnedRepository.open(stage.project.repository, user, Git())
         return await rescue.park_folder(owned, folder)

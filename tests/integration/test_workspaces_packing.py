@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from sf.errors import WorkspaceFailed
 from sf.workspaces import packing, rescue
 from sf.workspaces.worktree import Worktree
 from tests.integration.test_workspaces_opening import Project, user_git, write
@@ -79,7 +78,7 @@ async def test_a_folder_with_a_repository_inside_is_not_parked(project: Project,
     folder.mkdir()
     (folder / "a.txt").write_text("a\n")
     ref = await rescue.park_folder(project.owned, folder)
-    assert await project.owned.files(ref) == ["a.txt"]
+    assert ref is not None and await project.owned.files(ref) == ["a.txt"]
     assert await rescue.park_folder(project.owned, folder) != ref
     user_git(folder, "init", "-q", "inner")
     user_git(
@@ -94,5 +93,4 @@ async def test_a_folder_with_a_repository_inside_is_not_parked(project: Project,
         "-m",
         "x",
     )
-    with pytest.raises(WorkspaceFailed, match="repository inside"):
-        await rescue.park_folder(project.owned, folder)
+    assert await rescue.park_folder(project.owned, folder) is None

@@ -39,6 +39,14 @@ class Rescue(msgspec.Struct, frozen=True):
     """Whether the integration branch reaches it already."""
 
 
+class Kept(msgspec.Struct, frozen=True):
+    """Everything that is not on the branch."""
+
+    parked: list[Rescue]
+    set_aside: list[str]
+    """The folders with what was in a worktree and no commit can hold, such as a repository inside it."""
+
+
 class Shown(msgspec.Struct, frozen=True):
     """A piece of work with its commits, newest first, and its changed files."""
 
@@ -62,15 +70,12 @@ class _Shelf(msgspec.Struct, frozen=True):
     by_stem: dict[str, Unit]
 
 
-def listed(project: Project, *, runs: bool = False) -> list[Rescue]:
-    """Everything parked; with `runs`, also the snapshots with changes of units that did not succeed."""
-    return _at_shelf(project, [], lambda shelf: _listed(shelf, with_runs=runs))
-
-
-def set_aside(project: Project) -> list[str]:
-    """The folders with what was in a worktree and no commit can hold, such as a repository inside it."""
-    place = project.repository.with_suffix(OwnedRepository.ASIDE)
-    return [str(folder) for folder in sorted(place.iterdir())] if place.is_dir() else []
+def listed(project: Project, *, runs: bool = False) -> Kept:
+    """Everything kept; with `runs`, also the snapshots with changes of units that did not succeed."""
+    nothing: list[Rescue] = []
+    found = _at_shelf(project, nothing, lambda shelf: _listed(shelf, with_runs=runs))
+    aside = sorted(project.aside.iterdir()) if project.aside.is_dir() else []
+    return Kept(found, [str(folder) for folder in aside])
 
 
 def shown(project: Project, wanted: str) -> Shown:

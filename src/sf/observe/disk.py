@@ -26,6 +26,8 @@ class DiskUse(msgspec.Struct, frozen=True):
     repository: int
     """What only sf's repository holds; objects that it shares with the user's by hard links cost nothing."""
     measured_at: int
+    aside: int = 0
+    """What was set aside from worktrees; `sf rescue list` names it, and it goes only by the user's hand."""
     quota: int = 0
     """What the worktrees may take; 0 is no limit."""
     whole: bool = True
@@ -52,7 +54,9 @@ def measure(project: Project, now: int, quota: int = 0) -> DiskUse:
     deadline = time.monotonic() + _BUDGET
     worktrees, first = size(project.worktrees, deadline=deadline)
     repository, second = size(project.repository, deadline=deadline, own=True)
-    return DiskUse(worktrees, repository, now, quota, first and second)
+    aside, third = size(project.aside, deadline=deadline)
+    whole = first and second and third
+    return DiskUse(worktrees, repository, now, aside=aside, quota=quota, whole=whole)
 
 
 def size(folder: Path, *, deadline: float = float("inf"), own: bool = False) -> tuple[int, bool]:

@@ -165,16 +165,19 @@ def _worktrees(at: Premises, owned: OwnedRepository, found: Leftovers, heads: di
             return f"its work is under {parked}" if parked else ""
         return await park(folder)
 
-    async def park(folder: Path) -> str:
-        ref = await rescue.park_folder(owned, folder)
-        await remove_folder(owned, folder)
+    async def park(path: Path) -> str:
+        plain = path.is_dir() and not path.is_symlink()
+        ref = await rescue.park_folder(owned, path) if plain else None
+        if ref is None:
+            place = await asyncio.to_thread(rescue.set_aside, owned, path.parent, [path.name])
+            return f"now in {place}"
+        await remove_folder(owned, path)
         return f"its files are under {ref}"
 
     ended = [
         _step(f"remove worktree of {name}", path, partial(put_away, name, path)) for name, path in found.ended
     ]
-    folders = [path for path in found.unknown if path.is_dir() and not path.is_symlink()]
-    return [*ended, *(_step("park and remove folder", path, partial(park, path)) for path in folders)]
+    return [*ended, *(_step("park and remove", path, partial(park, path)) for path in found.unknown)]
 
 
 async def _refs(owned: OwnedRepository, found: Leftovers, heads: dict[str, str]) -> list[Step]:

@@ -25,7 +25,7 @@ class Leftovers(msgspec.Struct, frozen=True):
     temporary: tuple[Path, ...] = ()
     """Folders and files that a killed process was filling."""
     unknown: tuple[Path, ...] = ()
-    """Folders among the worktrees that belong to no unit."""
+    """What lies among the worktrees and belongs to no unit."""
     refs: tuple[str, ...] = ()
     """Branches of no unit, and snapshots of no run, in sf's own repository."""
     active: tuple[Path, ...] = ()
@@ -33,7 +33,7 @@ class Leftovers(msgspec.Struct, frozen=True):
 
     def told(self) -> list[str]:
         """What nobody but `sf clean` puts away, in words."""
-        groups = (("worktree folder(s)", self.unknown), ("ref(s)", self.refs))
+        groups = (("thing(s) among the worktrees", self.unknown), ("ref(s)", self.refs))
         return [f"{len(found)} {word} of no unit: {found[0]}" for word, found in groups if found]
 
 

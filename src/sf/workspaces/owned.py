@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from sf.errors import GitFailed, WorkspaceFailed
+from sf.paths import beside
 from sf.workspaces import _excludes, _grafts, _objects, changes
 from sf.workspaces._facade import replace_file
 from sf.workspaces._merge import MergeResult as MergeResult
@@ -46,9 +47,6 @@ class Commit(msgspec.Struct, frozen=True):
 
 class OwnedRepository:
     """A bare repository with its own configuration and objects that no other repository can prune."""
-
-    ASIDE = ".aside"
-    """How the folder beside it ends that holds what no commit can."""
 
     def __init__(self, path: Path, user: UserRepository, git: Git, identity: Identity) -> None:
         self._path = path
@@ -90,7 +88,7 @@ class OwnedRepository:
     @property
     def aside(self) -> Path:
         """Where things lie that were in a worktree and no commit can hold; nothing here deletes them."""
-        return self._path.with_suffix(self.ASIDE)
+        return beside(self._path)
 
     def clear_locks(self) -> list[str]:
         """Remove what killed git processes left locked; only while no git process can be at work here."""

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sf.containment import sanitize
-from sf.errors import WorkspaceFailed
 from sf.workspaces import parked
 from sf.workspaces._snapshot import Snapshot
 from sf.workspaces.owned import OwnedRepository
@@ -43,16 +42,17 @@ async def holds(owned: OwnedRepository, commit: str) -> bool:
     return False
 
 
-def set_aside(owned: OwnedRepository, folder: Path, names: Sequence[str]) -> None:
-    """Move what lies in a folder and no commit can hold into a folder of its own, beside sf's repository."""
+def set_aside(owned: OwnedRepository, folder: Path, names: Sequence[str]) -> Path | None:
+    """Move what no commit can hold from a folder to a new one beside sf's repository; the new one."""
     present = [name for name in names if os.path.lexists(folder / name)]
     if not present:
-        return
+        return None
     place = owned.aside / f"{folder.name}-{secrets.token_hex(4)}"
     for name in present:
         target = place / name.removeprefix(".")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(folder / name, target)
+    return place
 
 
 async def park_ref(owned: OwnedRepository, ref: str, value: str) -> str:
@@ -62,18 +62,17 @@ async def park_ref(owned: OwnedRepository, ref: str, value: str) -> str:
     return kept
 
 
-async def park_folder(owned: OwnedRepository, folder: Path) -> str:
+async def park_folder(owned: OwnedRepository, folder: Path) -> str | None:
     """Keep the content of a folder that no branch stands for; the ref. Ignored files are not content.
 
-    Raises WorkspaceFailed for a folder with a repository inside, which a tree cannot hold.
+    None for a folder with a repository inside, which a tree cannot hold.
     """
     index = owned.git_dir / "worktrees" / f"rescue-{sanitize(folder.name)[:60]}.index"
     index.unlink(missing_ok=True)
     snapshot = Snapshot(owned.git, owned.git_dir, folder, index)
     try:
-        nested = await snapshot.nested()
-        if nested:
-            raise WorkspaceFailed(f"{folder} has a repository inside: {nested[0]}")
+        if await snapshot.nested():
+            return None
         tree = await snapshot.take()
         commit = await owned.commit_tree(tree, [], f"Rescued from {folder.name}")
     finally:

@@ -36,7 +36,8 @@ def status(speech: Speech, as_json: bool) -> int:
     speech.say(f"Spent:      {worked}, {count(report.tokens)} tokens, {money(report.cost_micro_usd)}")
     if report.disk is not None:
         room = f"worktrees {told(report.disk.worktrees)}, sf's repository {told(report.disk.repository)}"
-        speech.say(f"Disk:       {room}")
+        aside = f", set aside {told(report.disk.aside)} (sf rescue list)" if report.disk.aside else ""
+        speech.say(f"Disk:       {room}{aside}")
     if report.crowded:
         speech.say(f"            {report.crowded}")
     for line in report.running:

@@ -112,17 +112,16 @@ def list_(speech: Speech, runs: bool, as_json: bool) -> int:
     """What was parked because it is not on the branch."""
     from sf.app import rescues
 
-    project = find_project(Path.cwd())
-    found = rescues.listed(project, runs=runs)
+    found = rescues.listed(find_project(Path.cwd()), runs=runs)
     if speech.answer(found, as_json=as_json):
         return 0
-    for folder in rescues.set_aside(project):
+    for folder in found.set_aside:
         speech.say(f"set aside from a worktree, for no commit can hold it: {printable(folder)}")
-    if not found:
+    if not found.parked:
         speech.say("nothing is parked" + ("" if runs else "; sf rescue list --runs looks at single runs too"))
         return 0
     header = ["id", "unit", "when", "files", "on the branch", "subject"]
-    for line in table([_row(item) for item in found], header):
+    for line in table([_row(item) for item in found.parked], header):
         speech.say(line)
     speech.say("→ sf rescue show <id>, sf rescue restore <id>")
     return 0
