@@ -166,16 +166,19 @@ async def test_a_git_that_is_out_of_time_or_called_off_ends_with_its_caller(
     assert done, "it hangs"
 
 
-async def test_edits_that_the_index_was_told_to_overlook_survive_a_landing(project: Project) -> None:
+@pytest.mark.parametrize("mine", ["my own\n", "", "a = "])
+async def test_edits_that_the_index_was_told_to_overlook_survive_a_landing(
+    project: Project, mine: str
+) -> None:
     for flag in ("--skip-worktree", "--assume-unchanged"):
         old = await project.tip()
         await project.owned.fetch(old)
         user_git(project.root, "update-index", flag, "src/a.py")
-        write(project.root, {"src/a.py": "my own\n"})
+        write(project.root, {"src/a.py": mine})
         new = await project.next_commit({"src/a.py": "a = 2\n"})
         with pytest.raises(CheckoutBusy):
             await project.user.land("main", old, new, project.owned)
-        assert (project.root / "src/a.py").read_text() == "my own\n"
+        assert (project.root / "src/a.py").read_text() == mine
         assert await project.tip() == old
         user_git(project.root, "update-index", f"--no-{flag[2:]}", "src/a.py")
         user_git(project.root, "checkout", "-q", "src/a.py")

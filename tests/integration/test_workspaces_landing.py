@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -271,6 +272,61 @@ async def test_recovery_keeps_what_is_the_users(project: Project) -> None:
     assert (root / "other.txt").read_text() == "typed by the user\n"
     assert not (root / "added.txt").exists() and (root / "src/b.py").exists()
     assert not (root / ".git/HEAD.lock").exists() and not (root / ".git/index.lock").exists()
+
+
+async def cut_off(project: Project, *, landed: bool) -> tuple[str, str]:
+    """A landing that died when all files were written and its index not in place; its locks are gone."""
+    root, state, old = project.root, project.base / "state", await project.tip()
+    new = await project.next_commit({"src/a.py": "a = 2\nb = 3\n", "src/b.py": None, "added.txt": "new\n"})
+    await project.user.land("main", old, new, project.owned)
+    (state / "landing").mkdir(exist_ok=True)
+    shutil.copyfile(root / ".git/index", state / "landing/index")
+    user_git(root, "read-tree", old)
+    if not landed:
+        user_git(root, "update-ref", "refs/heads/main", old)
+    (state / "landing.json").write_text(
+        f'{{"landing_id":"ab","branch":"main","old":"{old}","new":"{new}","step":"moving"}}'
+    )
+    return old, new
+
+
+@pytest.mark.parametrize("landed", [False, True])
+async def test_locks_that_a_person_removed_are_taken_again(project: Project, landed: bool) -> None:
+    old, new = await cut_off(project, landed=landed)
+    assert "left alone" not in (await project.user.recover_landing() or "")
+    assert await project.tip() == (new if landed else old)
+    assert user_git(project.root, "status", "--porcelain") == ""
+    assert not list((project.root / ".git").glob("*.lock"))
+
+
+@pytest.mark.parametrize("landed", [False, True])
+async def test_what_a_person_did_with_git_since_is_left_alone(project: Project, landed: bool) -> None:
+    await cut_off(project, landed=landed)
+    user_git(project.root, "add", "-A")
+    write(project.root, {"added.txt": "new and mine\n"})
+    user_git(project.root, "commit", "-qam", "all that is there")
+    tip = await project.tip()
+    assert "left alone" in (await project.user.recover_landing() or "")
+    assert await project.tip() == tip and user_git(project.root, "status", "--porcelain") == ""
+    assert (project.root / "added.txt").read_text() == "new and mine\n"
+    assert not list((project.root / ".git").glob("*.lock"))
+
+
+async def test_a_branch_that_a_person_switched_to_is_left_alone(project: Project) -> None:
+    await cut_off(project, landed=False)
+    user_git(project.root, "checkout", "-qf", "-b", "elsewhere")
+    (project.root / "added.txt").unlink()
+    assert "left alone" in (await project.user.recover_landing() or "")
+    assert user_git(project.root, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("landed", [False, True])
+async def test_an_edit_that_shortens_a_landed_file_stays(project: Project, landed: bool) -> None:
+    await cut_off(project, landed=landed)
+    write(project.root, {"src/a.py": "a = 2\n"})
+    await project.user.recover_landing()
+    assert user_git(project.root, "status", "--porcelain") == "M src/a.py"
+    assert (project.root / "src/a.py").read_text() == "a = 2\n"
 
 
 @pytest.mark.parametrize("older", [False, True])

@@ -30,7 +30,8 @@ async def recover(desk: Desk) -> list[str]:
         desk.log.warning("locks of killed git processes removed", locks=", ".join(stale))
     landing = await desk.workshop.user.recover_landing()
     if landing:
-        desk.log.warning("an interrupted merge was put right", detail=landing)
+        desk.log.warning("an interrupted merge was seen to", detail=landing)
+        desk.announce(events.WARNING, detail=landing)
     await _remove_leftovers(desk)
     await _remove_scratch(desk, live)
     for unit_id in housekeeping.archive_ended(desk):

@@ -7,7 +7,7 @@ import contextlib
 import fcntl
 import os
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -80,9 +80,28 @@ class Desk:
         """Take HEAD.lock alone: no branch can be checked out while it is held."""
         await self._take(self._locks()[0], journal.landing_id, patience)
 
-    def owns_index(self, journal: Journal) -> bool:
-        """Return whether this landing holds the user's index."""
-        return read_small(self._layout.index.with_name("index.lock")) == journal.landing_id
+    async def relock(self, journal: Journal, patience: float = 2.0) -> None:
+        """Take again what of the two was removed since by somebody who held it for a dead git's."""
+        for lock in self._locks():
+            if read_small(lock) != journal.landing_id:
+                await self._take(lock, journal.landing_id, patience)
+
+    def note_files(self, paths: Sequence[str]) -> None:
+        """Keep what the files are that the landing is about to change."""
+        lines = (b"%s %s\0" % (_file_mark(self._layout.root / path), os.fsencode(path)) for path in paths)
+        replace_file(self._noted, b"".join(lines), sync=True)
+
+    def untouched_files(self) -> set[str]:
+        """Return those of them that are what they were."""
+        if not self._noted.exists():
+            return set()
+        pairs = (line.partition(b" ") for line in self._noted.read_bytes().split(b"\0")[:-1])
+        found = {os.fsdecode(path): mark for mark, _, path in pairs}
+        return {path for path, mark in found.items() if _file_mark(self._layout.root / path) == mark}
+
+    @property
+    def _noted(self) -> Path:
+        return self._state / "landing" / "files"
 
     def install_index(self, journal: Journal) -> None:
         """Put the private index in the place of the user's, whose lock this landing holds."""
@@ -161,6 +180,15 @@ class Desk:
                 await asyncio.sleep(_WAIT)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def _file_mark(path: Path) -> bytes:
+    """What tells a file from one that was written in its place; `-` for none."""
+    try:
+        status = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return b"-"
+    return f"{status.st_ino}:{status.st_size}:{status.st_mtime_ns}:{status.st_mode}".encode()
 
 
 def _identity_if_cut(path: Path, mark: str) -> tuple[int, int] | None:

@@ -15,7 +15,7 @@ from sf.workspaces._layout import Layout
 from sf.workspaces._refs import RefTransaction, read_ref, update_ref
 from sf.workspaces._transfer import transfer
 from sf.workspaces._user_checkout import changed_in_index, copy_index, in_the_way, unfinished, worktrees_using
-from sf.workspaces.changes import between
+from sf.workspaces.changes import FileChange, between
 from sf.workspaces.git import Call, Git, Identity
 from sf.workspaces.refusals import BranchMoved, CheckoutBusy
 
@@ -88,11 +88,12 @@ class Landing:
 
     async def _with_checkout(self, journal: Journal) -> None:
         await self._desk.lock(journal)
-        await self._check_checkout(journal)
+        changes = await self._check_checkout(journal)
         moving = msgspec.structs.replace(journal, step="moving")
         self._desk.write(msgspec.structs.replace(journal, step="preparing"))
         transaction = await self._prepare(journal)
         try:
+            self._desk.note_files([change.path for change in changes])
             self._desk.write(moving)
             await self._move_files(journal)
             await transaction.commit()
@@ -105,8 +106,8 @@ class Landing:
         if actual != old:
             raise BranchMoved(f"{name} is at {actual or 'nothing'}, not at {old}", actual=actual)
 
-    async def _check_checkout(self, journal: Journal) -> None:
-        """Raise unless the checkout, now locked against git, is clean and has room for the new paths."""
+    async def _check_checkout(self, journal: Journal) -> list[FileChange]:
+        """Return what is to change; raise unless the locked checkout is clean and has room for it."""
         head = _facade.copy_head(self._layout, self._facade)
         if head != f"ref: refs/heads/{journal.branch}":
             raise CheckoutBusy(f"the checkout has just left branch {journal.branch}")
@@ -132,6 +133,7 @@ class Landing:
                 paths=tuple(blocked),
                 hint="move them away",
             )
+        return changes
 
     async def _prepare(self, journal: Journal) -> RefTransaction:
         name = f"refs/heads/{journal.branch}"
@@ -177,15 +179,39 @@ async def settle_leftover(git: Git, layout: Layout, state: Path, desk: Desk) -> 
         return None
     facade = state / "facade"
     landed = journal.step != "checking" and await _has_landed(git, facade, journal)
-    if landed and desk.owns_index(journal):
-        await _restore.bring(git, layout.root, facade, journal, desk, forward=True)
-        desk.install_index(journal)
-    elif journal.step == "moving" and not landed:
-        await _restore.bring(git, layout.root, facade, journal, desk, forward=False)
+    said = f"the landing of {journal.new[:12]} on {journal.branch} was {'finished' if landed else 'undone'}"
+    if journal.step == "moving":
+        await desk.relock(journal)
+        if await _is_as_left(git, layout, facade, desk, journal, landed=landed):
+            await _restore.bring(git, layout.root, facade, journal, desk, forward=landed)
+            if landed:
+                desk.install_index(journal)
+        else:
+            said = f"a landing on {journal.branch} was cut off; its checkout has changed since: left alone"
     await desk.drop_nameless(journal)
     desk.clear(journal)
-    verb = "finished" if landed else "undone"
-    return f"the landing of {journal.new[:12]} on {journal.branch} was {verb}"
+    return said
+
+
+async def _is_as_left(
+    git: Git, layout: Layout, facade: Path, desk: Desk, journal: Journal, *, landed: bool
+) -> bool:
+    """Return whether nobody has worked with git in the checkout since: they may have removed the locks."""
+    if _facade.copy_head(layout, facade) != f"ref: refs/heads/{journal.branch}":
+        return False
+    expected = journal.new if landed else journal.old
+    if await read_ref(git, facade, f"refs/heads/{journal.branch}") != expected:
+        return False
+    index = desk.index.with_name("found")
+    index.unlink(missing_ok=True)
+    if layout.index.exists():
+        copy_index(layout.index, index)
+    for commit in (journal.old, *([journal.new] if landed else [])):
+        flags = ("--cached", "--quiet", "--ignore-submodules=all", "--no-ext-diff", commit, "--")
+        output = await git.run("diff-index", *flags, git_dir=facade, index=index, ok=(0, 1))
+        if output.code == 0:
+            return True
+    return False
 
 
 async def _has_landed(git: Git, facade: Path, journal: Journal) -> bool:

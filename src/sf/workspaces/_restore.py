@@ -28,10 +28,12 @@ class _Content(msgspec.Struct, frozen=True):
 
 async def bring(git: Git, root: Path, facade: Path, journal: Journal, desk: Desk, *, forward: bool) -> None:
     """Give every path that holds the other side, or a beginning of the new one, its target content."""
+    untouched = set() if forward else desk.untouched_files()
+    ended = forward or await _has_ended(git, facade, journal, desk)
     remove: list[str] = []
     write: list[str] = []
     for change in await between(git, facade, journal.old, journal.new):
-        if _GITLINK in (change.old_mode, change.new_mode):
+        if _GITLINK in (change.old_mode, change.new_mode) or change.path in untouched:
             continue
         now = _current(root, change.path)
         if now.kind == "absent" and (change.new_mode if forward else change.old_mode) == _ABSENT:
@@ -40,7 +42,7 @@ async def bring(git: Git, root: Path, facade: Path, journal: Journal, desk: Desk
         new = await _blob(git, root, facade, change, change.new_mode, change.new_id)
         target, other = (new, old) if forward else (old, new)
         same_content = change.old_id == change.new_id
-        if (now == target and not same_content) or not _is_half_moved(now, other, new):
+        if (now == target and not same_content) or not _is_half_moved(now, other, new, ended=ended):
             continue
         (remove if target.kind == "absent" else write).append(change.path)
     for path in remove:
@@ -52,12 +54,22 @@ async def bring(git: Git, root: Path, facade: Path, journal: Journal, desk: Desk
         await _write(git, root, facade, desk, commit, write)
 
 
-def _is_half_moved(now: _Content, other: _Content, new: _Content) -> bool:
+async def _has_ended(git: Git, facade: Path, journal: Journal, desk: Desk) -> bool:
+    """Return whether all files were written: the index is, after the last of them."""
+    output = await git.run("write-tree", git_dir=facade, index=desk.index, ok=(0, 1, 128))
+    wanted = await git.run("rev-parse", f"{journal.new}^{{tree}}", git_dir=facade)
+    return output.code == 0 and output.text() == wanted.text()
+
+
+def _is_half_moved(now: _Content, other: _Content, new: _Content, *, ended: bool) -> bool:
     # git unlinks a file before it writes the new one, so absence is a half-moved state too. A directory
     # stands there when a file became one; its files are judged as paths of their own.
     if now.kind in ("absent", "other") or now == other:
         return True
-    return now.kind == new.kind == "file" and new.content.startswith(now.content)
+    if now.kind != "file" or new.kind != "file":
+        return False
+    # Once all were written only a machine that stopped leaves less, and then nothing; a part is an edit.
+    return not now.content or (not ended and new.content.startswith(now.content))
 
 
 async def _blob(git: Git, root: Path, facade: Path, change: FileChange, mode: str, name: str) -> _Content:
