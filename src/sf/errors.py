@@ -12,7 +12,7 @@ SfError
 │   ├── InvalidConfig, MissingWorkflow, InvalidWorkflow, InvalidPlan, InvalidPlaybook, InvalidPrompt
 │   ├── InvalidTransition, WrongState, ProjectLocked (exit 5)
 │   ├── StoreTooNew, StoreTooOld, StoreNotEmpty, StoreUnusable, DiskUnusable
-│   ├── SecretUnavailable, UnsafeConfig, UnsupportedRepository, WorkMissing
+│   ├── SecretUnavailable, UnsafeConfig, UnsupportedRepository, WorkMissing (BranchGone)
 │   └── MemoryUnavailable (MemoryOpening), MemoryRefused
 └── RunFailure        a run ended abnormally; `recovery` says what the orchestrator does
     ├── workspace         WorkspaceFailed, SymlinkEscape, GitFailed, HookFailed, HookTimeout
@@ -273,6 +273,16 @@ class WorkMissing(Mistake):
 
     code = "work_missing"
     exit_code = 1
+
+
+class BranchGone(WorkMissing):
+    """The branch that a unit is to be merged into is not in the repository."""
+
+    code = "branch_gone"
+
+    def __init__(self, message: str, *, branch: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.branch = branch
 
 
 class SecretUnavailable(Mistake):

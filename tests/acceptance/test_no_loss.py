@@ -180,7 +180,27 @@ def test_a_goal_is_merged_into_the_branch_it_was_planned_on(stage: Stage) -> Non
     stage.plan("third")
     stage.git("branch", "-q", "-m", "renamed", "gone")
     result = stage.auto()
-    assert (result.ending, "does not exist any more" in result.detail) == ("failed", True)
+    assert (result.ending, "'renamed'" in stage.sf("attention").stdout) == ("waiting", True)
+
+
+def test_a_goal_whose_branch_is_gone_waits_for_it_and_stops_no_other(stage: Stage) -> None:
+    stage.script(
+        plan_scene(ONE),
+        scene("execute", write("two.txt"), say()),
+        scene("tdd", write("tests/two.txt"), say()),
+        *PASSING,
+    )
+    first = stage.plan("first")
+    stage.git("switch", "-q", "-c", "dev")
+    stage.plan("second")
+    stage.git("branch", "-m", "main", "trunk")
+    assert stage.auto().ending == "waiting"
+    assert "two.txt" in _landed(stage, "dev")
+    told = stage.sf("attention").stdout
+    assert first in told and "git branch main" in told, told
+    stage.git("branch", "main", "trunk")
+    assert stage.auto().ending == "done"
+    assert "two.txt" in _landed(stage, "main")
 
 
 def test_keeping_our_side_of_a_conflict_is_a_resolution(stage: Stage) -> None:

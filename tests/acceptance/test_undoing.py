@@ -180,7 +180,7 @@ def test_what_cannot_be_reverted_says_why(stage: Stage) -> None:
     assert locked.returncode == 5 and "sf pause" in locked.stderr
     stage.git("branch", "-m", "main", "trunk")
     gone = stage.sf("revert", S1, "--yes")
-    assert gone.returncode == 1 and "does not exist any more" in gone.stderr
+    assert gone.returncode == 1 and "is not in this repository" in gone.stderr
 
 
 def test_a_milestone_of_the_plan_file_is_planned_again(stage: Stage) -> None:

@@ -66,6 +66,9 @@ BLOCKER_EVENT: dict[HoldKind, str] = {
     HoldKind.BUDGET: "BudgetReached",
 }
 
+BRANCH = "branch"
+"""The key of a hold's data that names the branch for want of which a unit is held."""
+
 GATE_BLOCKED = "GateBlocked"
 """The event of the blocker that a refusing gate puts up; it waits for an agent, not for a person."""
 

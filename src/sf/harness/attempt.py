@@ -16,8 +16,9 @@ from sf.domain import outcomes as o
 from sf.domain.excerpt import one_line
 from sf.domain.phases import WRITING, Phase
 from sf.domain.runs import AttemptState, Lease
-from sf.domain.units import Unit
+from sf.domain.units import BRANCH, HoldKind, Unit
 from sf.errors import (
+    BranchGone,
     Canceled,
     HookFailed,
     HookTimeout,
@@ -228,6 +229,9 @@ def _from_error(error: SfError) -> o.AnyOutcome:
     if isinstance(error, InvalidConfig):
         details += error.problems
     message = error.message + (f" ({'; '.join(details)})" if details else "")
+    if isinstance(error, BranchGone):
+        # One goal's branch: the others go on.
+        return o.Held(HoldKind.CHECKOUT_DIRTY, message, {BRANCH: error.branch})
     if isinstance(error, Mistake | ModelUnavailable | SandboxUnavailable):
         return o.Unconfigured(error.code, message)
     return o.Failed(error.code, message)

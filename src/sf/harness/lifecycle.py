@@ -11,7 +11,7 @@ from sf.domain import events
 from sf.domain.clock import Instant
 from sf.domain.decide import Move, arrive, forward, reassess
 from sf.domain.phases import Phase
-from sf.domain.units import BLOCKER_EVENT, GATE_BLOCKED, HoldKind, Status, Unit
+from sf.domain.units import BLOCKER_EVENT, BRANCH, GATE_BLOCKED, HoldKind, Status, Unit
 from sf.domain.workflows import Workflow
 from sf.harness.rules import Rules
 from sf.harness.transition import transition
@@ -67,6 +67,9 @@ def hold(
 ) -> None:
     """Park a unit with its reason, put the blocker up, and ask the operator."""
     units.set_hold(tx, unit.id, kind, detail, now)
+    if data and BRANCH in data and unit.base_commit is None:
+        # Another folder on the same store may have it.
+        units.unbind_unit(tx, unit.id)
     blocker_id = blockers.open_blocker(tx, unit.session_id, BLOCKER_EVENT[kind], unit.id, detail, now)
     attention.ask(
         tx,

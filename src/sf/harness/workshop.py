@@ -11,7 +11,7 @@ from sf.domain.facts import WorktreeMode
 from sf.domain.ids import branch_name, folder_name
 from sf.domain.phases import WRITING
 from sf.domain.units import RESOLVES, Merging, Unit
-from sf.errors import WorkMissing
+from sf.errors import BranchGone, WorkMissing
 from sf.harness import artifacts
 from sf.paths import Project
 from sf.store import runs, sessions, units
@@ -84,9 +84,10 @@ class Workshop:
         branch = self.integration_branch(unit)
         commit = await self.user.branch_commit(branch)
         if commit is None:
-            raise WorkMissing(
-                f"the branch {branch!r}, which {unit.id} is to be merged into, does not exist any more",
-                hint=f"bring it back (git branch {branch} …), or sf abandon {unit.id}",
+            raise BranchGone(
+                f"the branch {branch!r}, which {unit.id} is to be merged into, is not in this repository",
+                branch=branch,
+                hint=f"git branch {branch} <commit> brings it back",
             )
         await self.owned.fetch(commit)
         return commit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sf.domain.attention import Question
 from sf.domain.clock import Instant
 from sf.domain.spending import breach
-from sf.domain.units import RECHECKED, HoldKind, Unit
+from sf.domain.units import BRANCH, RECHECKED, HoldKind, Unit
 from sf.harness import lifecycle
 from sf.harness.desk import Desk
 from sf.store import attention, spending, units
@@ -16,7 +16,9 @@ async def recheck(desk: Desk, now: Instant) -> None:
     waiting = [unit for unit in units.held(desk.database.read, desk.station) if unit.hold_kind in RECHECKED]
     dirty: set[str] | None = None
     for unit in waiting:
-        if unit.hold_kind is HoldKind.CHECKOUT_DIRTY:
+        if unit.hold_kind is HoldKind.CHECKOUT_DIRTY and (branch := _missed(desk, unit)):
+            over = await desk.workshop.user.branch_commit(branch) is not None
+        elif unit.hold_kind is HoldKind.CHECKOUT_DIRTY:
             dirty = set(await desk.workshop.user.dirty()) if dirty is None else dirty
             over = not dirty and not await _in_the_way(desk, unit, now)
         elif unit.hold_kind is HoldKind.NO_EVIDENCE:
@@ -25,6 +27,12 @@ async def recheck(desk: Desk, now: Instant) -> None:
             over = _has_room(desk, unit)
         if over:
             await _let_go(desk, unit, now)
+
+
+def _missed(desk: Desk, unit: Unit) -> str:
+    """The branch for want of which a unit is held, if it is."""
+    asked = _asked(desk, unit)
+    return str(asked.data.get(BRANCH, "")) if asked is not None else ""
 
 
 async def _in_the_way(desk: Desk, unit: Unit, now: Instant) -> bool:

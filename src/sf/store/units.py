@@ -119,6 +119,11 @@ def bind(tx: Tx, station: str) -> None:
     tx.run(_Q["bind"], station=station)
 
 
+def unbind_unit(tx: Tx, unit_id: str) -> None:
+    """Let a unit that has not begun be taken by any station."""
+    tx.run(_Q["unbind_unit"], id=unit_id)
+
+
 def unbind(tx: Tx) -> None:
     """Forget the stations: the store becomes a file, which is in one place."""
     tx.run(_Q["unbind"])

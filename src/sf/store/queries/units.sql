@@ -57,6 +57,9 @@ UPDATE units SET station = :station WHERE station IS NULL AND id IN (SELECT id F
 -- name: unbind
 UPDATE units SET station = NULL
 
+-- name: unbind_unit
+UPDATE units SET station = NULL WHERE id = :id
+
 -- name: set_merging
 UPDATE units SET merge_parent = :parent, merge_marks = :marks, updated_at = :now WHERE id = :id
 
