@@ -8,9 +8,10 @@ import os
 import signal
 import traceback
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sf.app import stores
+from sf.app import ignored, stores
 from sf.app.intake import rules_of
 from sf.app.logs import log_of
 from sf.app.memories import bank_of, open_memory
@@ -179,15 +180,39 @@ async def open_desk(
     git = Git(held=(lock_descriptor,))
     identify(project)
     user = await UserRepository.open(project.root, project.facade, git)
+    ignored.keep_out(user)
     config, keys = await load_trusted(project, user), _Keys()
     require_gates(project, config)
     await _require_branch(user, config)
     _preflight(project, config, keys)
-    live = LiveConfig(config, (project.global_config, project.config), lambda: load_trusted(project, user))
+    home = user.branch_out()
+    watched = tuple(file for file in (project.global_config, project.config) if file.exists())
+    live = LiveConfig(
+        config,
+        (project.global_config, project.config),
+        lambda: _reread(project, user, home, watched),
+    )
     async with contextlib.AsyncExitStack() as open_now:
         desk = await _furnish(open_now, project, config, keys, user, git, watch)
         await _begin_session(desk)
         yield desk, live
+
+
+async def _reread(
+    project: Project, user: UserRepository, home: str | None, watched: tuple[Path, ...]
+) -> Config:
+    """The configuration as it is now. Raises InvalidConfig when that is not a change of the operator's.
+
+    A file that is gone, or came with a branch that was checked out since, says nothing about this session.
+    """
+    gone = tuple(f"{file} is gone" for file in watched if not file.exists())
+    if gone:
+        raise InvalidConfig("a configuration file is gone", problems=gone)
+    branch = user.branch_out()
+    if branch != home and ".sf/config.toml" in await user.tracked_files():
+        problem = f"{project.config} is that of {branch or 'a commit'}, which you have checked out since"
+        raise InvalidConfig("the checkout has another branch out", problems=(problem,))
+    return await load_trusted(project, user)
 
 
 async def _furnish(

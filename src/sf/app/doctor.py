@@ -74,7 +74,7 @@ def _gates(project: Project) -> Check:
 
     scripts = load_config(project).harness.gates
     configured = (*scripts.post_task, *scripts.post_slice, *scripts.post_milestone)
-    problems = gates.problems(project.root, configured)
+    problems = gates.problems(gates.in_checkout(project.root, configured))
     if problems:
         return Check("gates", "fail", "; ".join(problems))
     if not scripts.post_slice and not scripts.post_task:

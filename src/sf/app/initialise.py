@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sf import files
-from sf.app import templates
+from sf.app import ignored, templates
 from sf.app.stores import place_of
 from sf.app.trust import require_own_folder
 from sf.paths import Project, identify, sf_home
@@ -23,22 +23,6 @@ from sf.workspaces.repository import UserRepository
 if TYPE_CHECKING:
     from sf.app.memories import Remembered
     from sf.survey.findings import Findings
-
-_IGNORED = """\
-# What sf keeps here is state. Configuration, workflows, gates, hooks and plan.md may be committed.
-*
-!.gitignore
-!config.toml
-!plan.md
-!workflows/
-!workflows/**
-!gates/
-!gates/**
-!hooks/
-!hooks/**
-!playbooks/
-!playbooks/**
-"""
 
 _GATE = """\
 #!/bin/sh
@@ -71,6 +55,8 @@ class Initialised(msgspec.Struct, frozen=True):
     """What the deep scan found, where it was made."""
     remembered: Remembered | None = None
     """What of it the memory has taken."""
+    earlier: tuple[str, ...] = ()
+    """Repositories with the work of an sf project that was in this folder and is gone."""
     trouble: str = ""
     """Why there was no deep scan although one was wanted."""
 
@@ -78,7 +64,7 @@ class Initialised(msgspec.Struct, frozen=True):
 def initialise(root: Path) -> Initialised:
     """Set a repository up. Files that exist are left as they are."""
     project = Project(root=root.resolve(), home=sf_home())
-    files = asyncio.run(_tracked(project))
+    files = asyncio.run(_opened(project))
     stack = stack_of(Tree.of(project.root, files))
     wanted = _files(stack)
     require_own_folder(project.dot, files)
@@ -92,13 +78,24 @@ def initialise(root: Path) -> Initialised:
     identify(project)
     place = place_of(project)
     _forget_empty(place)
+    if isinstance(place, Path) and not place.exists():
+        written.append(place.name)
     transact(place, lambda tx: None)
-    return Initialised(root, stack, tuple(written), unwired)
+    return Initialised(root, stack, tuple(written), unwired, earlier=tuple(_earlier(project)))
 
 
-async def _tracked(project: Project) -> list[str]:
+async def _opened(project: Project) -> list[str]:
+    """Have git leave sf's state alone, and return what it tracks."""
     user = await UserRepository.open(project.root, project.facade, Git())
+    ignored.keep_out(user)
     return await user.tracked_files()
+
+
+def _earlier(project: Project) -> list[str]:
+    """sf's repositories of this folder whose project is gone from it, with whatever was not merged."""
+    names = sorted((project.home / "repos").glob("*.folder"))
+    found = [name.with_suffix(".git") for name in names if name.read_text().strip() == str(project.root)]
+    return [str(path) for path in found if path != project.repository and path.exists()]
 
 
 def _files(stack: Stack) -> dict[str, tuple[str, int]]:
@@ -110,7 +107,7 @@ def _files(stack: Stack) -> dict[str, tuple[str, int]]:
     if stack.lint:
         gates["lint"] = _GATE.format(command=stack.lint)
     return {
-        ".gitignore": (_IGNORED, 0o644),
+        ".gitignore": (ignored.FILE, 0o644),
         **{f"workflows/{name}.toml": (text, 0o644) for name, text in templates.BUILT_IN.items()},
         **{f"gates/{name}.sh": (text, 0o755) for name, text in gates.items()},
         "config.toml": (_config(stack, list(gates)), 0o644),

@@ -91,4 +91,5 @@ def _refuse_lax(workflow: Workflow, file: str) -> None:
 def require_gates(project: Project, config: Config) -> None:
     """Raise InvalidConfig when a configured gate could not be run."""
     scripts = config.harness.gates
-    gates.require_runnable(project.root, (*scripts.post_task, *scripts.post_slice, *scripts.post_milestone))
+    named = (*scripts.post_task, *scripts.post_slice, *scripts.post_milestone)
+    gates.require_runnable(gates.in_checkout(project.root, named))

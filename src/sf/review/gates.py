@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,6 +14,7 @@ from sf.domain import events
 from sf.domain import outcomes as o
 from sf.domain.decide import Counter
 from sf.domain.excerpt import head_and_tail
+from sf.domain.units import Unit
 from sf.errors import InvalidConfig
 from sf.harness.agent import Agent
 from sf.harness.attempt import hook_variables
@@ -24,27 +25,70 @@ from sf.policy.sandbox import clean_env
 from sf.store import leases, ledger, records, sessions
 from sf.store.records import GateRecord
 from sf.store.tx import Tx
+from sf.workspaces.extract import extract
 from sf.workspaces.worktree import Worktree
 
 _TIMEOUT = 300.0
 _KILL_AFTER = 10.0
+COMMITTED = "gates"
+"""The folder in `.sf/runtime/` with the gates of branches that are not checked out."""
 
 
-def gate_name(script: str) -> str:
+def gate_name(script: str | Path) -> str:
     """A gate's name: its script's file name without the extension."""
     return Path(script).stem
 
 
-def digest(root: Path, script: str) -> str:
+def digest(path: Path) -> str:
     """What tells a gate's script from an earlier one of the same name."""
-    return hashlib.sha256(script_path(root, script).read_bytes()).hexdigest()
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def problems(root: Path, scripts: Sequence[str]) -> list[str]:
+def in_checkout(root: Path, scripts: Sequence[str]) -> dict[str, Path]:
+    """Where gates lie in the user's checkout."""
+    return {script: script_path(root, script) for script in scripts}
+
+
+async def located(desk: Desk, unit: Unit, scripts: Sequence[str]) -> dict[str, Path]:
+    """Where gates are run from: as the unit's branch has them when the checkout has another one out.
+
+    The gates of an older branch would let pass what they do not know. Raises InvalidConfig for those that
+    could not be run.
+    """
+    places = in_checkout(desk.project.root, scripts)
+    if scripts and desk.workshop.user.branch_out() != desk.workshop.integration_branch(unit):
+        places |= await _committed(desk, await desk.workshop.integration_head(unit), scripts)
+    require_runnable(places)
+    return places
+
+
+async def _committed(desk: Desk, commit: str, scripts: Sequence[str]) -> dict[str, Path]:
+    """Those of the gates that are committed in a branch, laid out with what lies beside them."""
+    owned = desk.workshop.owned
+    # The later counts, as in the checkout: an agent can write the first.
+    named = {
+        script: [str(Path(script)), str(Path(".sf", script))] for script in scripts if _is_inside(script)
+    }
+    if not named:
+        return {}
+    known = set(await owned.files(commit, *(path for paths in named.values() for path in paths)))
+    chosen = {script: path for script, paths in named.items() for path in paths if path in known}
+    if not chosen:
+        return {}
+    folder = desk.project.runtime / COMMITTED / commit
+    whole = [str(Path(path).parent) if path.startswith(".sf/") else path for path in chosen.values()]
+    await extract(owned, commit, whole, folder)
+    return {script: folder / path for script, path in chosen.items()}
+
+
+def _is_inside(script: str) -> bool:
+    return not Path(script).is_absolute() and ".." not in Path(script).parts
+
+
+def problems(places: Mapping[str, Path]) -> list[str]:
     """What is wrong with configured gates: missing, without the run bit, or nothing that could run them."""
     found = []
-    for script in dict.fromkeys(scripts):
-        path = script_path(root, script)
+    for script, path in places.items():
         if not path.is_file():
             found.append(f"gate {script}: there is no such file ({path})")
         elif not os.access(path, os.X_OK):
@@ -54,9 +98,9 @@ def problems(root: Path, scripts: Sequence[str]) -> list[str]:
     return found
 
 
-def require_runnable(root: Path, scripts: Sequence[str]) -> None:
+def require_runnable(places: Mapping[str, Path]) -> None:
     """Raise InvalidConfig when a gate could not be run."""
-    found = problems(root, scripts)
+    found = problems(places)
     if found:
         raise InvalidConfig(f"{len(found)} gate(s) cannot be run", problems=tuple(found))
 
@@ -74,10 +118,10 @@ async def prove(
 
     Gates run code that an agent wrote: what they change in the folder is undone before the next one.
     """
-    require_runnable(agent.desk.project.root, scripts)
+    places = await located(agent.desk, agent.unit, scripts)
     before = await worktree.strangers() if scripts else []
     for script in scripts:
-        record, outcome = await _run(agent, script, tree, worktree.folder, clean=clean)
+        record, outcome = await _run(agent, places[script], tree, worktree.folder, clean=clean)
         await _keep(agent, record)
         await worktree.discard([name for name in await worktree.strangers() if name not in before])
         if await worktree.snapshot() != tree:
@@ -94,14 +138,13 @@ async def prove(
 
 
 async def _run(
-    agent: Agent, script: str, tree: str, folder: Path, *, clean: bool
+    agent: Agent, path: Path, tree: str, folder: Path, *, clean: bool
 ) -> tuple[GateRecord, o.GateFailed | None]:
     desk, unit = agent.desk, agent.unit
-    name = gate_name(script)
+    name = gate_name(path)
     retry = ledger.count(desk.database.read, unit, Counter("gate", name))
     limit = _retries(desk, agent, name)
-    path = script_path(desk.project.root, script)
-    script_digest = digest(desk.project.root, script)
+    script_digest = digest(path)
     started_at = time.time_ns() // 1_000_000
     done = await desk.gate_sandbox.run(
         [str(path)],

@@ -53,7 +53,7 @@ async def _commit_task(agent: Agent) -> o.AnyOutcome:
         return _LOST
     await judging.require_lawful(agent, await worktree.head(), tree, by_areas=True)
     scripts = desk.rules.gates(unit)
-    if scripts and not _proven(agent, tree, scripts, clean=False):
+    if scripts and not await _proven(agent, tree, scripts, clean=False):
         outcome = await gates.prove(agent, scripts, tree, worktree, clean=False)
         if isinstance(outcome, o.GateFailed):
             return outcome
@@ -69,10 +69,9 @@ def _message(unit: Unit, subject: str) -> str:
     return f"{subject}{body}\n\nSf-Unit: {unit.id}\nSf-Attempt: {unit.attempt}\n"
 
 
-def _proven(agent: Agent, tree: str, scripts: tuple[str, ...], *, clean: bool) -> bool:
-    root = agent.desk.project.root
-    gates.require_runnable(root, scripts)
-    wanted = [(gates.gate_name(script), gates.digest(root, script)) for script in scripts]
+async def _proven(agent: Agent, tree: str, scripts: tuple[str, ...], *, clean: bool) -> bool:
+    places = await gates.located(agent.desk, agent.unit, scripts)
+    wanted = [(gates.gate_name(script), gates.digest(places[script])) for script in scripts]
     return records.is_proven(agent.desk.database.read, agent.unit.id, tree, wanted, clean=clean)
 
 
@@ -227,7 +226,7 @@ async def _prove_merged(agent: Agent, tree: str, parents: list[str]) -> o.AnyOut
     needs_evidence = sessions.pinned(desk.database.read, unit.workflow_hash).needs_evidence
     if not scripts:
         return _unproven(scripts) if needs_evidence else None
-    if _proven(agent, tree, scripts, clean=True):
+    if await _proven(agent, tree, scripts, clean=True):
         return None
     folder = desk.project.worktrees / f"merge-{agent.lease.run_id}"
     proposed = await desk.workshop.owned.commit_tree(tree, parents, f"sf: proposed merge of {unit.id}")

@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from sf.errors import BadUsage, GitFailed
-from sf.workspaces import _facade, _layout
+from sf.workspaces import _excludes, _facade, _layout
 from sf.workspaces._journal import Desk
 from sf.workspaces._landing import Landed, Landing, recover
 from sf.workspaces._layout import read_small
@@ -81,6 +81,16 @@ class UserRepository:
         """The directory of the user's repository that holds objects and refs; for reading files only."""
         return self._layout.common
 
+    def exclude(self, mark: str, patterns: str) -> None:
+        """Add patterns to the repository's own ignore file, once: `mark` is a line of them."""
+        path = self._layout.common / "info" / "exclude"
+        known = _excludes.read(path)
+        if mark.encode() not in known.splitlines():
+            path.parent.mkdir(exist_ok=True)
+            # Added at the end, whatever else is in it; what is cut short here is added again.
+            with path.open("ab") as file:
+                file.write(b"\n" * (file.tell() > 0) + patterns.encode())
+
     async def origin(self) -> str:
         """The address of the remote `origin`; empty when there is none."""
         return await _layout.origin(self._git, self._layout, self.git_dir)
@@ -92,6 +102,11 @@ class UserRepository:
             return Head(None, text)
         name = text.removeprefix("ref: ")
         return Head(name.removeprefix("refs/heads/"), await read_ref(self._git, self.git_dir, name))
+
+    def branch_out(self) -> str | None:
+        """Return the branch that the user's checkout has out, None when it is detached."""
+        text = _facade.copy_head(self._layout, self.git_dir)
+        return text.removeprefix("ref: refs/heads/") if text.startswith("ref: refs/heads/") else None
 
     async def branch_commit(self, branch: str) -> str | None:
         """Return the commit of a branch, or None when there is no such branch."""

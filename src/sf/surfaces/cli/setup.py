@@ -58,6 +58,8 @@ def _tell(speech: Speech, done: Initialised) -> None:
         speech.say("written:   " + ", ".join(f".sf/{name}" for name in done.written))
     else:
         speech.say("everything was there already; nothing was changed")
+    for path in done.earlier:
+        speech.say(f"an earlier sf project of this folder has left its work: git --git-dir={path} log --all")
     if done.unwired:
         speech.say(f"new since .sf/config.toml was written, and run by no gate: {done.unwired}")
         speech.say("→ write a script in .sf/gates/ that runs it, and name it in [harness.gates]")

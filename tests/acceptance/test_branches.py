@@ -1,0 +1,123 @@
+"""A person switches branches, stashes and cleans in their checkout meanwhile: sf's rules and state stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from sf.domain import events
+from sf.domain.events import Event
+from tests.support.stage import CONFIG, GATE, PASSING, Stage, plan_scene, say, scene, task, write
+
+
+def scripted(stage: Stage, content: str = "fine\n") -> None:
+    stage.script(
+        plan_scene({"title": "S", "tasks": [task("T")]}),
+        scene("execute", write("a.txt", content), say()),
+        *PASSING,
+    )
+
+
+def once(to: str, act: Callable[[], object]) -> Callable[[Event], None]:
+    """Act when the first unit comes to a phase."""
+    left = [act]
+
+    def watch(event: Event) -> None:
+        if event.name == events.PHASE_CHANGE and event.data["to"] == to and left:
+            left.pop()()
+
+    return watch
+
+
+def commit_rules(stage: Stage) -> None:
+    """The gates are the repository's, the models the user's own."""
+    stage.project.global_config.write_text(CONFIG)
+    stage.project.config.write_text("")
+    stage.git("add", ".sf")
+    stage.commit("rules")
+
+
+def test_the_gates_of_the_branch_that_is_landed_on_decide(stage: Stage) -> None:
+    scripted(stage, "x BROKEN x\n")
+    stage.gate("check", "#!/bin/sh\nexit 0\n")
+    commit_rules(stage)
+    stage.git("branch", "old")
+    stage.gate("lib", "text=BROKEN\n")
+    stage.gate("check", GATE.replace("#!/bin/sh", '#!/bin/sh\n. "$(dirname "$0")/lib.sh"'))
+    stage.git("add", ".sf")
+    stage.commit("stricter")
+    stage.plan()
+    result = stage.auto(watch=once("verify", lambda: stage.git("switch", "-q", "old")))
+    assert result.ending == "waiting"
+    assert "something is BROKEN" in stage.sf("why", "task/m1/s1/t1").stdout
+    assert "a.txt" not in stage.git("ls-tree", "--name-only", "main").split()
+
+
+def test_work_goes_on_while_a_branch_without_gates_is_checked_out(stage: Stage) -> None:
+    scripted(stage)
+    stage.git("branch", "old")
+    commit_rules(stage)
+    stage.plan()
+    assert stage.auto(watch=once("verify", lambda: stage.git("switch", "-q", "old"))).ending == "done"
+    assert "a.txt" in stage.git("ls-tree", "--name-only", "main").split()
+
+
+def test_a_configuration_that_is_gone_leaves_the_one_in_force(stage: Stage) -> None:
+    scripted(stage)
+    stage.plan()
+    assert stage.auto(watch=once("verify", stage.project.config.unlink)).ending == "done"
+    warned = [event.data["detail"] for event in stage.named(events.WARNING)]
+    assert any("is gone" in detail for detail in warned), warned
+
+
+def test_a_configuration_of_another_branch_leaves_the_one_in_force(stage: Stage) -> None:
+    scripted(stage)
+    stage.project.global_config.write_text(CONFIG)
+    stage.project.config.write_text("[budget]\nsession_usd = 5.0\n")
+    stage.git("add", ".sf")
+    stage.commit("rules")
+    stage.git("switch", "-q", "-c", "old")
+    stage.project.config.write_text("[budget]\nsession_usd = 0.000001\n")
+    stage.git("commit", "-qam", "poor")
+    stage.git("switch", "-q", "main")
+    stage.plan()
+    assert stage.auto(watch=once("verify", lambda: stage.git("switch", "-q", "old"))).ending == "done"
+    warned = [event.data["detail"] for event in stage.named(events.WARNING)]
+    assert any("that of old" in detail for detail in warned), warned
+
+
+@pytest.mark.parametrize("command", [("clean", "-fdq"), ("stash", "-qu"), ("add", "-A")])
+def test_sfs_state_is_no_branchs(stage: Stage, command: tuple[str, ...]) -> None:
+    scripted(stage)
+    stage.git("branch", "old")
+    commit_rules(stage)
+    goal = stage.plan()
+    state = {path.name for path in stage.project.dot.iterdir()} - {"gates", "workflows", "playbooks"}
+    stage.git("switch", "-q", "old")
+    stage.file("mine.txt", "mine\n")
+    stage.git(*command)
+    assert not [name for name in stage.git("ls-files").split() if name.startswith(".sf/")]
+    stage.git("switch", "-q", "-f", "main")
+    assert state <= {path.name for path in stage.project.dot.iterdir()}
+    assert goal in stage.sf("status").stdout
+    assert stage.auto().ending == "done"
+
+
+def test_the_users_own_ignore_file_is_added_to_once(stage: Stage) -> None:
+    file = stage.root / ".git/info/exclude"
+    before = file.read_text()
+    file.write_text("mine")
+    for _ in range(2):
+        assert stage.sf("init", "--quick").returncode == 0
+    assert file.read_text() == f"mine\n{before[before.index('# sf') :]}"
+
+
+def test_a_database_that_is_made_anew_is_told_with_what_was_left(stage: Stage) -> None:
+    scripted(stage)
+    stage.plan()
+    assert stage.auto().ending == "done"
+    for name in ("sf.db", "project-id"):
+        (stage.project.dot / name).unlink()
+    told = stage.sf("init", "--quick").stdout
+    assert ".sf/sf.db" in told and "an earlier sf project of this folder" in told, told
