@@ -115,6 +115,24 @@ def test_ulids_are_sortable_and_unique() -> None:
     assert {len(text) for text in made} == {26}
 
 
+def test_ulids_stay_above_the_floor_and_differ_between_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    far_ahead = "02" + ids.ulid()[2:]
+    made = []
+    for _ in range(2):
+        # As another process would begin: it has made no id yet.
+        monkeypatch.setattr(ids, "_ULIDS", ids._Ulids())
+        for nothing in (None, "", "run-1", "01ABC", "ILOU" + far_ahead[4:], "8" + far_ahead[1:]):
+            ids.keep_above(nothing)
+        assert ids.ulid() < far_ahead
+        ids.keep_above(far_ahead)
+        ids.keep_above("00" + far_ahead[2:])
+        mine = [ids.ulid() for _ in range(500)]
+        assert [far_ahead, *mine] == sorted([*mine, far_ahead])
+        made += mine
+    assert len(set(made)) == 1000
+    assert {len(text) for text in made} == {26}
+
+
 @pytest.mark.conforms("C-21")
 @given(st.text(max_size=40))
 def test_a_unit_id_becomes_one_safe_folder_name(text: str) -> None:

@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 
+from sf.domain import ids
 from sf.domain import outcomes as o
 from sf.domain.budget import Budget
 from sf.domain.clock import Instant
@@ -19,8 +20,8 @@ from sf.domain.units import Status, Unit
 from sf.errors import LeaseLost, UnknownUnit
 from sf.harness.rules import Rules
 from sf.harness.settle import Ending
-from sf.scheduler import claims
-from sf.store import leases, ledger, records, runs, units
+from sf.scheduler import claims, intents
+from sf.store import leases, ledger, records, runs, sessions, units
 from sf.store.connection import open_reader, transact
 from sf.store.database import Database
 from sf.store.place import Place
@@ -264,6 +265,35 @@ def test_the_keys_of_runtime_rows_are_ulids(ground: Ground) -> None:
         for row in ground.read.all(f"SELECT id FROM {table}"):
             assert len(row["id"]) == 26, table
             assert set(row["id"]) <= set("0123456789ABCDEFGHJKMNPQRSTVWXYZ"), table
+
+
+AHEAD = "02" + ulid()[2:]
+"""An id made while the clock was decades ahead."""
+
+
+def test_rows_come_after_those_of_a_clock_that_was_ahead(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = f"INSERT INTO intents (id, kind, payload, created_at) VALUES ('{AHEAD}', 'first', '{{}}', 1)"
+    transact(place, lambda tx: tx.run(row))
+    for kind in ("second", "third"):
+        # The process of a command: it has made no id yet.
+        monkeypatch.setattr(ids, "_ULIDS", ids._Ulids())
+        transact(place, lambda tx, kind=kind: sessions.intend(tx, kind, {}, NOW))  # type: ignore[misc]
+    found = [row["kind"] for row in sessions.open_intents(open_reader(place))]
+    assert found == ["first", "second", "third"]
+
+
+def test_what_is_asked_for_comes_after_rows_of_another_machine(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ids, "_ULIDS", ids._Ulids())
+    ground.plant(adhoc=True)
+    row = f"INSERT INTO feedback (id, unit_id, text, created_at) VALUES ('{AHEAD}', '{A}', 'older', 1)"
+    ground.write(lambda tx: tx.run(row))
+    ground.write(lambda tx: intents.apply_open(tx, ground.rules, ground.now))
+    ground.write(lambda tx: records.give_feedback(tx, A, "newer", ground.now))
+    assert records.unread_feedback(ground.read, A)[0] == "older\n\nnewer"
 
 
 def test_an_unknown_unit_is_a_typed_mistake(ground: Ground) -> None:

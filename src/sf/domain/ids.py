@@ -12,30 +12,49 @@ UnitType = Literal["milestone", "slice", "task"]
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
+_ULID = re.compile(f"[0-7][{_ALPHABET}]{{25}}")
 _UNIT = re.compile(r"milestone/m\d+|slice/m\d+/s\d+|task/m\d+/s\d+/t\d+|task/a\d+")
 _CHILD = re.compile(r"[st]\d+(-|$)")
 
 
 class _Ulids:
-    """Strictly increasing within a process, also inside one millisecond."""
+    """Strictly increasing within a process and above the floor, whatever the clock says.
+
+    While the clock is behind, each is above the last by chance, not by one: processes that began at the same
+    floor must not make the same ids.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last = 0
 
     def new(self) -> str:
-        fresh = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10), "big")
+        chance = int.from_bytes(os.urandom(10), "big")
+        fresh = (time.time_ns() // 1_000_000) << 80 | chance
         with self._lock:
-            self._last = value = max(fresh, self._last + 1)
+            self._last = value = max(fresh, self._last + 1 + (chance >> 20))
         return "".join([_PAIRS[(value >> shift) & 1023] for shift in range(120, -1, -10)])
+
+    def raise_floor(self, newest: str) -> None:
+        value = 0
+        for letter in newest:
+            value = value << 5 | _ALPHABET.index(letter)
+        with self._lock:
+            self._last = max(self._last, value)
 
 
 _ULIDS = _Ulids()
 
 
 def ulid() -> str:
-    """A new ULID: sortable by creation time, unique."""
+    """A new ULID: unique, and above every one before it. Its time is the clock's unless that was set back."""
     return _ULIDS.new()
+
+
+def keep_above(newest: str | None) -> None:
+    """Let every ULID that this process makes from now on be above this one; anything else is no ULID."""
+    if newest is not None and _ULID.fullmatch(newest):
+        _ULIDS.raise_floor(newest)
 
 
 def is_unit_id(text: str) -> bool:

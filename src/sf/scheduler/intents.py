@@ -17,7 +17,7 @@ from sf.errors import BadUsage, SfError, UnknownBlocker, WrongState
 from sf.harness import lifecycle, planting
 from sf.harness.rules import Rules
 from sf.scheduler import replies
-from sf.store import attention, blockers, relations, sessions, units
+from sf.store import attention, blockers, floor, relations, sessions, units
 from sf.store.tx import Row, Tx
 
 Answer = dict[str, Any]
@@ -26,6 +26,8 @@ Apply = Callable[[Tx, dict[str, Any], Rules, Instant], Answer]
 
 def apply_open(tx: Tx, rules: Rules, now: Instant) -> None:
     """Apply every open intent in order. One that cannot be is answered with its error and changes nothing."""
+    # It may be about a unit of another machine, whose clock is ahead of this one's.
+    floor.rise(tx)
     for row in sessions.open_intents(tx):
         apply_one(tx, row, rules, now)
 

@@ -29,7 +29,7 @@ from sf.scheduler.housekeeping import Housekeeper
 from sf.scheduler.purse import Purse
 from sf.scheduler.roster import Roster
 from sf.scheduler.upkeep import Upkeep
-from sf.store import units
+from sf.store import floor, units
 from sf.store.glance import Glance
 from sf.store.tx import Tx
 
@@ -260,6 +260,9 @@ class Loop:
 
         def write(tx: Tx) -> list[tuple[Unit, Lease]]:
             self._write_marks(tx)
+            if station:
+                # Others write to the store as well, by clocks of their own.
+                floor.rise(tx)
             taken = [
                 claims.take(
                     tx, unit, holder=self._holder, host=self._host, station=station, rules=rules, now=now

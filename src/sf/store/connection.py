@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sf.errors import StoreUnusable
-from sf.store import migrate
+from sf.store import floor, migrate
 from sf.store.engine import Connection, Engine
 from sf.store.place import Place
 from sf.store.sqlite import SqliteEngine
@@ -77,11 +77,12 @@ def reading(engine: Engine, *, live: bool = False) -> Connection:
 
 
 def writing(engine: Engine) -> Connection:
-    """A writing connection, the schema brought up to date."""
+    """A writing connection, the schema brought up to date; ids made from now on are above those it has."""
     try:
         connection = engine.connect_writing()
         try:
             migrate.upgrade(connection, engine)
+            floor.rise(Tx(connection))
         except BaseException:
             connection.close()
             raise
