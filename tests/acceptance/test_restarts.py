@@ -13,8 +13,9 @@ from collections.abc import Callable
 
 import pytest
 
+from sf.app import compose
 from sf.domain import events
-from sf.domain.clock import SystemClock
+from sf.domain.clock import Instant, SystemClock
 from sf.domain.units import Status
 from sf.store import runs
 from tests.support.stage import CONFIG, PASSING, Stage, call, say, scene, write
@@ -128,6 +129,34 @@ def test_due_times_outlive_the_process_and_are_shown(short: Stage) -> None:
     failed, again = [run for run in runs.of_unit(short.read, A) if run.phase == "execute"]
     assert (failed.error_code, again.outcome) == ("turn_failed", "success")
     assert again.started_at >= due, "not before its time, though the process that set it is gone"
+
+
+class _Ahead:
+    """A clock that somebody puts right."""
+
+    milliseconds = 86_400_000
+
+    def now(self) -> Instant:
+        return Instant(SystemClock().now() + self.milliseconds)
+
+
+def test_a_clock_that_is_set_back_by_a_day_makes_nobody_wait_for_a_day(
+    short: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = _Ahead()
+    monkeypatch.setattr(compose, "SystemClock", lambda: clock)
+    short.script(scene("plan", PLANNED), scene("execute", write("a.txt"), say(), visits=[2]), *PASSING)
+    short.plan("it", workflow="short", adhoc=True)
+    began = time.monotonic()
+
+    def put_right(event: events.Event) -> None:
+        if event.name == events.RUN_ENDED and event.data["outcome"] == "failure":
+            clock.milliseconds = 0
+        if event.name == events.AUTO_LOOP and time.monotonic() > began + 10:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    assert short.auto(watch=put_right).ending == "done"
+    assert clock.milliseconds == 0
 
 
 @pytest.mark.conforms("C-50")

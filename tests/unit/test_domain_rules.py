@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sf.domain import ids, markers
 from sf.domain.budget import Budget
-from sf.domain.clock import SystemClock, brief_duration, rfc3339
+from sf.domain.clock import Instant, SystemClock, brief_duration, drawn_in, has_passed, rfc3339
 from sf.domain.dialogue import Usage
 from sf.domain.excerpt import gate_output, head_and_tail, last_error, one_line
 from sf.domain.facts import Facts, applies
@@ -185,6 +185,30 @@ def test_time_is_told_in_utc_and_in_brief() -> None:
         "2h05m",
     ]
     assert SystemClock().now() > START - 10**12
+
+
+def test_an_interval_is_over_when_it_has_passed_or_the_clock_was_set_back() -> None:
+    assert [has_passed(10, 100, Instant(now)) for now in (100, 109, 110, 99, 0)] == [
+        *(False, False, True),
+        *(True, True),
+    ]
+
+
+@given(
+    wait=st.integers(0, 10**9),
+    written=st.integers(0, 10**12),
+    now=st.integers(0, 10**12),
+    longest=st.none() | st.integers(0, 10**9),
+)
+def test_nothing_waits_longer_than_it_was_to_whatever_the_clock_says(
+    wait: int, written: int, now: int, longest: int | None
+) -> None:
+    due = Instant(written + wait)
+    drawn = drawn_in(due, Instant(written), Instant(now), longest)
+    assert drawn <= due
+    assert drawn - now <= min(wait, wait if longest is None else longest)
+    if written <= now and (longest is None or due - now <= longest):
+        assert drawn == due, "the clock only went forward"
 
 
 def test_the_fake_clock_moves_only_forward() -> None:

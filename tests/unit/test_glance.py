@@ -5,7 +5,7 @@ from __future__ import annotations
 from sf.domain import outcomes as o
 from sf.domain.attention import Patience
 from sf.domain.clock import Instant
-from sf.scheduler import intents
+from sf.scheduler import intents, upkeep
 from sf.scheduler.claims import LEASE_MS
 from sf.store import attention, glance, sessions
 from sf.store.glance import Glance
@@ -75,6 +75,31 @@ def test_the_next_due_is_the_earlier_of_a_unit_and_a_question(ground: Ground) ->
     assert (look(ground).questions, look(ground).next_due) == (0, due)
     ground.write(lambda tx: tx.run("UPDATE units SET station = 'there'"))
     assert (look(ground, station="here").unit_due, look(ground, station="there").unit_due) == (None, due)
+
+
+def test_a_clock_that_was_a_year_ahead_freezes_no_wait(ground: Ground) -> None:
+    now = Instant(ground.now - 365 * 86_400_000)
+    failed, touched, limited = (ground.plant("spike", adhoc=True) for _ in range(3))
+    ground.run(failed, o.Failed("turn_timeout", "too slow"))
+    ground.run(touched, o.Failed("turn_timeout", "too slow"))
+    ground.run(limited, o.Waiting(7200, "come back later"))
+    patience = Patience("yes", 3_600_000)
+    session_id = ground.unit(failed).session_id
+
+    def work(tx: Tx) -> None:
+        attention.ask(tx, session_id, "session_budget", "more?", ground.now, patience=patience)
+        tx.run("UPDATE units SET updated_at = :now WHERE id = :id", now=now, id=touched)
+        for _ in range(2):
+            upkeep.draw_in(tx, "", ground.rules, now)
+
+    ground.write(work)
+    longest = ground.rules.base.max_backoff_ms
+    assert [ground.unit(name).due_at for name in (failed, touched, limited)] == [
+        now + ground.rules.base.first_backoff_ms,
+        now + longest,
+        now + 7_200_000,
+    ]
+    assert look(ground).question_due == now + 3_600_000
 
 
 def test_text_that_is_not_utf_8_is_written_with_its_bytes_escaped(ground: Ground) -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from sf.app.stores import place_of
 from sf.domain.attention import back_pressure
-from sf.domain.clock import Instant, SystemClock, brief_duration, rfc3339
+from sf.domain.clock import Instant, SystemClock, brief_duration, drawn_in, rfc3339
 from sf.domain.excerpt import one_line
 from sf.domain.ids import full_id
 from sf.domain.queue import standing
@@ -129,7 +129,7 @@ def _detail(tx: Tx, unit: Unit, now: Instant) -> str:
     if unit.reverted_at is not None:
         return f"at {rfc3339(unit.reverted_at)}; it had ended with {unit.verdict or unit.status}"
     if unit.due_at is not None and unit.due_at > now:
-        return f"due in {brief_duration(unit.due_at - now)}"
+        return f"due in {brief_duration(drawn_in(unit.due_at, unit.updated_at, now) - now)}"
     if unit.open_blockers:
         return "after " + ", ".join(
             other.id for other in relations.upstream(tx, unit.id) if not other.terminal

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from sf.domain.clock import Instant
+from dataclasses import replace
+
+from sf.domain.clock import Instant, drawn_in, has_passed
+from sf.domain.units import Status
 from sf.harness.desk import Desk
+from sf.harness.rules import Rules
 from sf.scheduler import claims, rechecks, recovery, replies
-from sf.store import glance, leases
+from sf.store import attention, glance, leases
 from sf.store.glance import Glance
+from sf.store.tx import Tx
 
 _RENEW_MS = 20_000
 _RECHECK_MS = 2_000
@@ -20,6 +25,7 @@ class Upkeep:
         self._holder = holder
         self._renewed_at = 0
         self._rechecked_at = 0
+        self._seen_at: Instant | None = None
 
     def look(self) -> Glance:
         """What is open now."""
@@ -29,14 +35,25 @@ class Upkeep:
     async def see_to(self, seen: Glance, *, running: bool) -> Glance:
         """Do what is due; what is open afterwards."""
         now = self._desk.clock.now()
+        if self._seen_at is None or now < self._seen_at:
+            await self._draw_in(now)
+            seen = self.look()
+        self._seen_at = now
         # Our own claims are renewed before others' are swept: a laptop that slept is not a crash.
-        if running and now - self._renewed_at >= _RENEW_MS:
+        if running and has_passed(_RENEW_MS, self._renewed_at, now):
             self._renewed_at = now
             until = Instant(now + claims.LEASE_MS)
             await self._desk.database.write(lambda tx: leases.renew(tx, self._holder, until))
         done = [await self._sweep(seen, now), await self._wake_due(seen, now)]
         done += [await self._recheck_held(now), await self._answer_due(seen, now)]
         return self.look() if any(done) else seen
+
+    async def _draw_in(self, now: Instant) -> None:
+        """The clock was set back, perhaps before this start: nothing waits longer than it was meant to."""
+        rules, station, obstacles = self._desk.rules, self._desk.station, self._desk.obstacles
+        obstacles.update({name: replace(each, look_again_at=now) for name, each in obstacles.items()})
+        if self.look().next_due is not None:
+            await self._desk.database.write(lambda tx: draw_in(tx, station, rules, now))
 
     async def _sweep(self, seen: Glance, now: Instant) -> bool:
         if not seen.expired:
@@ -53,7 +70,7 @@ class Upkeep:
 
     async def _recheck_held(self, now: Instant) -> bool:
         """Let units go whose condition someone else has changed meanwhile."""
-        if now - self._rechecked_at < _RECHECK_MS:
+        if not has_passed(_RECHECK_MS, self._rechecked_at, now):
             return False
         self._rechecked_at = now
         await rechecks.recheck(self._desk, now)
@@ -68,3 +85,16 @@ class Upkeep:
         if answered:
             self._desk.log.warning("answered by default", questions=", ".join(answered))
         return True
+
+
+def draw_in(tx: Tx, station: str, rules: Rules, now: Instant) -> None:
+    """Let units and questions that were given a due time by a clock that has been set back wait from now."""
+    for unit in leases.waiting(tx, station):
+        assert unit.due_at is not None
+        longest = rules.base.max_backoff_ms if unit.status is Status.FAILED else None
+        due = drawn_in(unit.due_at, unit.updated_at, now, longest)
+        if due != unit.due_at:
+            leases.postpone(tx, unit.id, due, now)
+    for item in attention.waiting(tx):
+        if item.due_at is not None and (due := drawn_in(item.due_at, item.created_at, now)) != item.due_at:
+            attention.postpone(tx, item.id, due, now)

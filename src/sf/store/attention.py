@@ -66,6 +66,11 @@ def reword(tx: Tx, question_id: str, question: str, data: dict[str, Any]) -> Non
     tx.run(_Q["reword"], id=question_id, question=question, data=msgspec.json.encode(data).decode())
 
 
+def postpone(tx: Tx, question_id: str, due_at: Instant, now: Instant) -> None:
+    """Let an open question count as asked now, and get its default at another time."""
+    tx.run(_Q["postpone"], id=question_id, due=due_at, now=now)
+
+
 def withdraw(tx: Tx, question_id: str, by: str, now: Instant) -> None:
     """Close a question that nobody needs to answer any more."""
     tx.run(_Q["close"], id=question_id, answer=None, by=by, now=now)

@@ -42,9 +42,12 @@ def enqueue(tx: Tx, bank: str, lessons: Iterable[Lesson], now: Instant) -> None:
         tx.run(_Q["enqueue"], id=ulid(), bank=bank, payload=msgspec.json.encode(lesson).decode(), now=now)
 
 
-def due(tx: Tx, now: Instant, most: int = 100) -> list[Pending]:
-    """The lessons whose time to be delivered has come, oldest first."""
-    return [_pending(row) for row in tx.all(_Q["due"], now=now, most=most)]
+def due(tx: Tx, now: Instant, most: int = 100, *, longest: int) -> list[Pending]:
+    """The lessons whose time to be delivered has come, oldest first.
+
+    One that is to wait longer than the longest wait was written by a clock that has been set back since.
+    """
+    return [_pending(row) for row in tx.all(_Q["due"], now=now, latest=now + longest, most=most)]
 
 
 def next_due(tx: Tx) -> Instant | None:

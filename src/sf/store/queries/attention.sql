@@ -11,6 +11,9 @@ SELECT * FROM attention WHERE closed_at IS NULL AND unit_id = :unit ORDER BY id
 -- name: reword
 UPDATE attention SET question = :question, data = :data WHERE id = :id AND closed_at IS NULL
 
+-- name: postpone
+UPDATE attention SET due_at = :due, created_at = :now WHERE id = :id AND closed_at IS NULL
+
 -- name: close
 UPDATE attention SET closed_at = :now, answer = :answer, answered_by = :by WHERE id = :id AND closed_at IS NULL
 
