@@ -97,6 +97,9 @@ class Model:
         phase = self._next(piece.phase)
         while phase != "complete" and not self.applies(piece, phase):
             phase = self._next(phase)
+        merges = "merge" in self.phases and self.applies(piece, "merge")
+        if piece.phase == "verify" and phase != "complete" and not merges:
+            self.clear(piece, "gate")
         self.enter(piece, phase)
         if phase == "complete":
             piece.status, piece.verdict = "succeeded", "success"
@@ -166,6 +169,12 @@ class Model:
         name = (piece.id, version, kind, key)
         self.counters[name] = self.counters.get(name, 0) + 1
         return self.counters[name]
+
+    def clear(self, piece: Piece, kind: str) -> None:
+        """Begin counters anew."""
+        for name in self.counters:
+            if name[:3] == (piece.id, piece.plan_version, kind):
+                self.counters[name] = 0
 
     def replans(self, piece: Piece) -> int:
         """How often reassess sent it back to plan."""

@@ -274,6 +274,18 @@ def test_gate_retries_are_counted_apart_from_runs_and_survive_the_way_back(groun
     assert [e.name for e in ground.events].count(events.GATE_BLOCKED) == 1
 
 
+def test_gate_retries_begin_anew_after_a_verify_that_no_merge_follows(ground: Ground) -> None:
+    phases = '["execute", "verify", "review", "complete"]'
+    ground.plant(adhoc=True, content=f'name = "unmerged"\nphases = {phases}\nneeds_evidence = false\n')
+    for _ in range(2):
+        ground.run("task/a1", o.Done(), o.GateFailed("unit", "red"), o.Done(), o.GateFailed("unit", "red"))
+        ground.run("task/a1", o.Done(), o.Done())
+        assert ground.unit("task/a1").phase is Phase.REVIEW
+        assert ground.ledger()[("task/a1", 1, "gate", "unit")] == 0
+        ground.run("task/a1", o.ChangesWanted("rename"))
+    assert ground.unit("task/a1").phase is Phase.EXECUTE
+
+
 def test_an_interrupted_run_charges_nothing_and_a_crash_is_counted(ground: Ground) -> None:
     ground.plant(adhoc=True)
     unit = ground.run("task/a1", o.Interrupted("paused"))

@@ -60,6 +60,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     hold_data: dict[str, Any] = {}
     """What the one who looks at the hold again must know."""
     raised: Counter | None = None
+    cleared: CounterKind | None = None
     feedback: str = ""
     replan: bool = False
     verdict: Verdict | None = None
@@ -84,7 +85,15 @@ def forward(unit: Unit, workflow: Workflow, facts: Facts, reason: str) -> Move:
     while phase is not Phase.COMPLETE and not applies(phase, unit, facts):
         steps.append(Step(phase, PASSED))
         phase = workflow.after(phase)
-    return _arrive((*steps, Step(phase, reason)))
+    move = _arrive((*steps, Step(phase, reason)))
+    if unit.phase is Phase.VERIFY and phase is not Phase.COMPLETE and not _merges(unit, workflow, facts):
+        return msgspec.structs.replace(move, cleared="gate")
+    return move
+
+
+def _merges(unit: Unit, workflow: Workflow, facts: Facts) -> bool:
+    """Whether gates judge this unit once more after verify."""
+    return workflow.has(Phase.MERGE) and applies(Phase.MERGE, unit, facts)
 
 
 def arrive(unit: Unit, workflow: Workflow, facts: Facts) -> Move | None:

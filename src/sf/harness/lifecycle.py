@@ -25,6 +25,8 @@ def apply(
     """Write a move: counters, feedback, steps, status, hold; then what follows for the others."""
     if move.raised is not None:
         ledger.raise_counter(tx, unit, move.raised)
+    if move.cleared is not None:
+        ledger.clear(tx, unit, move.cleared)
     if move.feedback:
         records.give_feedback(tx, unit.id, move.feedback, now)
     moved = unit

@@ -1,8 +1,11 @@
-"""The attempt ledger: counters that nothing lowers. A re-plan opens a new set; re-plans are counted too."""
+"""The attempt ledger: counters that only grow. A re-plan opens a new set; re-plans are counted too.
+
+The one exception is a gate's retries, which end where the unit leaves the last phase that gates judge.
+"""
 
 from __future__ import annotations
 
-from sf.domain.decide import Counter, Counts
+from sf.domain.decide import Counter, CounterKind, Counts
 from sf.domain.units import Unit
 from sf.store import sql
 from sf.store.tx import Tx
@@ -33,6 +36,11 @@ def raise_counter(tx: Tx, unit: Unit, counter: Counter) -> None:
         kind=counter.kind,
         key=counter.key,
     )
+
+
+def clear(tx: Tx, unit: Unit, kind: CounterKind) -> None:
+    """Begin the counters of this kind anew, under the unit's current plan."""
+    tx.run(_Q["clear_counters"], unit=unit.id, version=unit.plan_version, kind=kind)
 
 
 def counts(tx: Tx, unit: Unit, gate: str = "") -> Counts:

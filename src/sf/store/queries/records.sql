@@ -2,6 +2,9 @@
 INSERT INTO attempt_ledger (unit_id, plan_version, kind, key, count) VALUES (:unit, :version, :kind, :key, 1)
 ON CONFLICT (unit_id, plan_version, kind, key) DO UPDATE SET count = attempt_ledger.count + 1
 
+-- name: clear_counters
+UPDATE attempt_ledger SET count = 0 WHERE unit_id = :unit AND plan_version = :version AND kind = :kind
+
 -- name: count
 SELECT count FROM attempt_ledger WHERE unit_id = :unit AND plan_version = :version AND kind = :kind AND key = :key
 
