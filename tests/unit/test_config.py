@@ -94,12 +94,18 @@ def test_every_problem_of_both_files_is_listed_with_its_key(files: Files) -> Non
         ("harness = 3\n", "harness"),
         ("[harness\n", "TOML"),
         ('[harness]\nturn_input_required = "maybe"\n', '"soft", "hard"'),
+        ('[attention]\ndefaults.run_limit = "again"\ndeadlines.run_limit = "1h"\n', "only a person allows"),
     ],
 )
 def test_a_setting_that_makes_no_sense_is_refused_by_its_key(files: Files, text: str, key: str) -> None:
     with pytest.raises(InvalidConfig) as refused:
         files.load(text)
     assert any(key in problem for problem in refused.value.problems)
+
+
+def test_a_unit_that_had_all_its_runs_may_be_abandoned_by_default(files: Files) -> None:
+    text = '[attention]\ndefaults.run_limit = "abandon"\ndeadlines.run_limit = "1h"\n'
+    assert files.load(text).attention.defaults == {"run_limit": "abandon"}
 
 
 def test_a_secret_never_appears_in_a_message(files: Files) -> None:

@@ -115,6 +115,11 @@ def _attention_problems(settings: Attention) -> list[str]:
             found.append(f"attention: {kind} needs both a default and a deadline")
         elif not attention.takes(kind, settings.defaults[kind]):
             found.append(f"attention.defaults.{kind}: takes {attention.ANSWERS[kind]}")
+        elif not attention.may_be_default(kind, settings.defaults[kind]):
+            found.append(
+                f"attention.defaults.{kind}: only a person allows more runs; "
+                f'take it out, or let it be "{attention.ABANDON}"'
+            )
     return found
 
 

@@ -100,6 +100,11 @@ def takes(kind: str, answer: str) -> bool:
             return answer.strip().lower() == "retry"
 
 
+def may_be_default(kind: str, answer: str) -> bool:
+    """Whether an answer may be given without a person: the limit of runs bounds every loop, so not to it."""
+    return kind != HoldKind.RUN_LIMIT or answer.strip().lower() == ABANDON
+
+
 def acceptance(answer: str) -> tuple[bool, str] | None:
     """Whether an answer accepts or rejects, and why it rejects; None when it does neither."""
     word, _, rest = answer.strip().partition(":")
