@@ -461,6 +461,16 @@ def test_a_command_that_needs_another_shows_its_help_as_it_is_written(
     assert lines[0].startswith("Usage: sf ") and "Commands:" in lines
 
 
+def test_a_reply_that_abandons_says_so_and_needs_a_name(stage: Stage) -> None:
+    blocked = scene("execute", say("Which one?\n<turn_status>blocked</turn_status>"))
+    stage.script(plan_scene(ONE), blocked, *PASSING)
+    stage.plan()
+    assert stage.auto().ending == "waiting"
+    unnamed = stage.sf("reply", "", "abandon")
+    assert unnamed.returncode == 2 and "no question waits as ''" in _one_line(unnamed)
+    assert stage.sf("reply", "m1/s1/t1", "abandon").stdout == "task/m1/s1/t1 is called off\n"
+
+
 def test_each_blocker_shows_its_own_way_out(stage: Stage) -> None:
     stage.script(
         plan_scene({"title": "S", "tasks": [task("T")]}),

@@ -336,6 +336,14 @@ def test_every_question_about_a_unit_takes_abandon(ground: Ground, kind: HoldKin
     assert attention.waiting(ground.read) == []
 
 
+def test_a_reply_to_no_name_at_all_answers_nothing(ground: Ground) -> None:
+    park_blocked(ground)
+    for name in ("", " "):
+        with pytest.raises(Refused, match="no question waits as"):
+            ground.intend("reply", question_id=name, answer="abandon")
+    assert ground.unit(A).hold_kind is HoldKind.BLOCKED
+
+
 def test_a_question_with_a_deadline_is_answered_by_its_default_and_no_other(tmp_path: Path) -> None:
     rules = replace(GATED, patience={"blocked": Patience("decide yourself", 60_000)})
     ground = Ground(tmp_path / "sf.db", rules)

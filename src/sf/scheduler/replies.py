@@ -24,7 +24,7 @@ def find(tx: Tx, name: str) -> Question:
     waiting = attention.waiting(tx)
     key = name.upper()
     found = [item for item in waiting if item.unit_id == name] or [
-        item for item in waiting if item.id.startswith(key) or item.id.endswith(key)
+        item for item in waiting if key.strip() and (item.id.startswith(key) or item.id.endswith(key))
     ]
     if len(found) != 1:
         which = "several questions fit" if found else "no question waits as"

@@ -51,8 +51,15 @@ def reply(speech: Speech, question: str, answer: tuple[str, ...]) -> int:
         find_project(Path.cwd()), "reply", {"question_id": full_id(question), "answer": text}
     )
     speech.answer(given, as_json=False)
-    where = f"{given['unit_id']} goes on in {given['phase']}" if "unit_id" in given else "answered"
-    speech.say(f"{where} → sf auto")
+    if "unit_id" not in given:
+        speech.say("answered → sf auto")
+    elif given["phase"] == "canceled":
+        ending = given.get("running")
+        speech.say(
+            f"{given['unit_id']} is called off" + (f"; still ending: {', '.join(ending)}" if ending else "")
+        )
+    else:
+        speech.say(f"{given['unit_id']} goes on in {given['phase']} → sf auto")
     return 0
 
 
