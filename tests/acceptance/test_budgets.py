@@ -37,6 +37,18 @@ def test_a_session_without_money_stops_with_its_own_exit_code_and_goes_on_when_a
     assert (stage.root / "a.txt").exists()
 
 
+def test_nobody_is_asked_for_money_when_nothing_is_left_to_spend_it_on(stage: Stage) -> None:
+    _priced(stage, "session_usd = 1.05")
+    stage.plan("another")
+    assert stage.auto().ending == "budget"
+    stage.sf("abandon", "m1", "no")
+    [asked] = attention.waiting(stage.read)
+    stage.sf("abandon", "m2", "no")
+    assert attention.waiting(stage.read) == [] and list(blockers.open_blockers(stage.read)) == []
+    shown = stage.sf("status").stdout
+    assert "BudgetReached" not in shown and asked.question not in shown
+
+
 def test_a_limit_that_was_raised_takes_the_question_with_it(stage: Stage) -> None:
     """There is room for one request at a time: what cannot be paid is not tried again, and nobody answers."""
     (stage.home / "config.toml").write_text(

@@ -38,6 +38,7 @@ def apply_one(tx: Tx, row: Row, rules: Rules, now: Instant) -> Answer:
     tx.run("SAVEPOINT intent")
     try:
         answer = _applied(tx, row, rules, now)
+        replies.withdraw_unneeded(tx, now)
         ok = True
     except SfError as error:
         tx.run("ROLLBACK TO intent")

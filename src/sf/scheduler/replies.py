@@ -143,10 +143,22 @@ def withdraw_asked(tx: Tx, now: Instant) -> None:
         blockers.resolve(tx, asked.blocker_id or "", "auto", now)
 
 
+def withdraw_unneeded(tx: Tx, now: Instant) -> None:
+    """Withdraw the question about the session's money when nothing is left that could spend any."""
+    asked = asked_for_session(tx)
+    if asked is None or units.open_count(tx):
+        return
+    withdraw_asked(tx, now)
+    session = sessions.current(tx)
+    if session is not None and session["detail"] == asked.question:
+        sessions.set_status(tx, session["id"], session["status"], now)
+
+
 def answer_due(tx: Tx, rules: Rules, now: Instant) -> list[str]:
     """Answer by their defaults the questions whose time is up, and that still need it; the ids."""
     withdraw_for_session(tx, rules, now)
     due = [item for item in attention.waiting(tx) if item.due_at is not None and item.due_at <= now]
     for item in due:
         give(tx, item, item.default_answer or "", "default", rules, now)
+    withdraw_unneeded(tx, now)
     return [item.id for item in due]
