@@ -32,7 +32,7 @@ from tests.chaos.piece import Piece
 from tests.support.ground import GATED, Ground
 
 HOLDERS = ("left", "right", "third")
-LIMITS = Limits(max_attempts=3, max_interruptions=3, max_runs=14)
+LIMITS = Limits(max_attempts=3, max_interruptions=3, max_runs=14, max_waits=3)
 _ANSWERS = {
     "uat": "approve",
     "escalated": "do it so",

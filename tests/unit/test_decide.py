@@ -25,7 +25,7 @@ from sf.testing.clock import START, FakeClock
 from tests.support.samples import WORKFLOWS, task_plan, unit
 
 GATES = ("unit", "lint")
-LIMITS = Limits(max_attempts=3, max_interruptions=4)
+LIMITS = Limits(max_attempts=3, max_interruptions=4, max_waits=5)
 
 
 class Walk:
@@ -39,6 +39,7 @@ class Walk:
         self.tally: Tally[tuple[int, Counter]] = Tally()
         self.clock = FakeClock()
         self.runs = 0
+        self.allowance = LIMITS.max_runs
         first = decide.arrive(start, workflow, facts)
         if first is not None:
             self.apply(first)
@@ -56,6 +57,7 @@ class Walk:
             conflicts=self.count(Counter("conflicts")),
             replans=self.count(Counter("replans")),
             interruptions=self.count(Counter("interruptions", phase)),
+            waits=self.count(Counter("waits")),
         )
 
     def outcome(self, outcome: o.AnyOutcome) -> Move:
@@ -69,6 +71,7 @@ class Walk:
         if move.raised is not None:
             version = 0 if move.raised.kind == "replans" else self.unit.plan_version
             self.tally[version, move.raised] += 1
+        self.allowance += move.returns_run
         for version, counter in list(self.tally):
             if move.cleared == counter.kind and version == self.unit.plan_version:
                 self.tally[version, counter] = 0
@@ -209,6 +212,18 @@ def test_the_most_stubborn_walk_ends_too(workflow: str, start: str, facts: Facts
         ]
         walk.outcome(random.choice(choices))  # type: ignore[attr-defined]
         assert walk.runs <= walk.bound()
+
+
+@settings(max_examples=50)
+@given(st.sampled_from(sorted(WORKFLOWS)), FACTS, st.randoms(use_true_random=False))
+def test_a_quota_that_never_opens_ends_at_the_limit_of_runs(
+    workflow: str, facts: Facts, random: object
+) -> None:
+    walk = begin(workflow, "adhoc", facts)
+    shut = [o.Waiting(31, "later", unanswered=True)] * 20
+    while walk.rest() == "eligible" and walk.runs < walk.allowance:
+        walk.outcome(random.choice([*shut, *possible(walk.unit.phase)]))  # type: ignore[attr-defined]
+        assert walk.runs <= LIMITS.max_runs + (walk.limits.max_reassess + 1) * LIMITS.max_waits
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sf.domain import events
 from sf.domain import outcomes as o
+from sf.domain.budget import Budget
 from sf.domain.decide import PASSED
+from sf.domain.dialogue import Usage
+from sf.domain.limits import Limits
 from sf.domain.phases import Phase
 from sf.domain.plans import SliceEntry
+from sf.domain.runs import TurnKind
 from sf.domain.units import HoldKind, Status
 from sf.harness import planting
 from sf.harness.rules import Rules
 from sf.scheduler import claims
-from sf.store import relations, units
+from sf.store import relations, runs, units
+from sf.store.runs import TurnRecord
 from sf.store.tx import Tx
 from tests.support.ground import GATED, Ground, Refused
 from tests.support.samples import WORKFLOWS, milestone_plan, piece, slice_plan, task, task_plan
@@ -286,12 +293,34 @@ def test_gate_retries_begin_anew_after_a_verify_that_no_merge_follows(ground: Gr
     assert ground.unit("task/a1").phase is Phase.EXECUTE
 
 
+def test_a_provider_that_answers_nothing_uses_up_no_run_but_not_for_ever(tmp_path: Path) -> None:
+    rules = replace(GATED, base=Limits(max_runs=3, max_waits=5))
+    with closing(Ground(tmp_path / "sf.db", rules)) as ground:
+        ground.plant(adhoc=True)
+        for waited in range(1, 9):
+            unit = ground.run("task/a1", o.Waiting(31.0, "come back later"))
+            ground.clock.advance(seconds=31)
+            assert unit.run_allowance - unit.attempt == 3 - max(0, waited - 5)
+        assert ground.claim("task/a1") is None
+        assert ground.unit("task/a1").hold_kind is HoldKind.RUN_LIMIT
+
+
+def test_a_run_that_had_an_answer_before_its_quota_was_used_up_counts(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    lease = ground.claim("task/a1")
+    assert lease is not None
+    turn = TurnRecord(1, TurnKind.FIRST, "m", None, 0, Usage(), Budget(1000, 0.8, 0.95), ())
+    ground.write(lambda tx: runs.record_turn(tx, lease, turn, ground.now))
+    ground.settle(lease, o.Waiting(31.0, "come back later"))
+    assert (ground.unit("task/a1").run_allowance, ground.ledger()) == (100, {})
+
+
 def test_an_interrupted_run_charges_nothing_and_a_crash_is_counted(ground: Ground) -> None:
     ground.plant(adhoc=True)
     unit = ground.run("task/a1", o.Interrupted("paused"))
     assert (unit.status, ground.ledger()) == (Status.INTERRUPTED, {})
     unit = ground.run("task/a1", o.Waiting(30.0, "quota"))
-    assert ground.ledger() == {}
+    assert ground.ledger() == {("task/a1", 1, "waits", ""): 1}
     assert unit.due_at == ground.now + 30_000
     assert "task/a1" not in ground.ready()
     ground.clock.advance(seconds=30)

@@ -16,7 +16,7 @@ from sf.domain.phases import Phase
 from sf.domain.units import HoldKind, Status, Unit, Verdict
 from sf.domain.workflows import Workflow
 
-CounterKind = Literal["tries", "gate", "fixes", "conflicts", "replans", "interruptions"]
+CounterKind = Literal["tries", "gate", "fixes", "conflicts", "replans", "interruptions", "waits"]
 Reason = Literal[
     "gate_exhausted",
     "tries_exhausted",
@@ -61,6 +61,8 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     """What the one who looks at the hold again must know."""
     raised: Counter | None = None
     cleared: CounterKind | None = None
+    returns_run: bool = False
+    """The run does not count against those that the unit may have."""
     feedback: str = ""
     replan: bool = False
     verdict: Verdict | None = None
@@ -76,6 +78,7 @@ class Counts(msgspec.Struct, frozen=True):
     conflicts: int = 0
     replans: int = 0
     interruptions: int = 0
+    waits: int = 0
 
 
 def forward(unit: Unit, workflow: Workflow, facts: Facts, reason: str) -> Move:
@@ -168,8 +171,8 @@ def decide(
             return Move(status=Status.INTERRUPTED)
         case o.Crashed():
             return _crashed(unit, counts, limits)
-        case o.Waiting(seconds=seconds):
-            return Move(status=Status.PENDING, delay_ms=max(1, int(seconds * 1000)))
+        case o.Waiting():
+            return _waits(outcome, counts, limits)
         case o.CalledOff():
             return Move(status=Status.CANCELED)
         case o.AskedHuman(question=question):
@@ -222,6 +225,17 @@ def _overspent(outcome: o.Overspent) -> Move:
         return Move(status=Status.INTERRUPTED)
     data = {"scope": outcome.scope, "key": outcome.key, "wanted": outcome.wanted}
     return Move(status=Status.PENDING, hold=HoldKind.BUDGET, hold_detail=outcome.detail, hold_data=data)
+
+
+def _waits(outcome: o.Waiting, counts: Counts, limits: Limits) -> Move:
+    """Until the quota opens. A run that got no answer is given back, but not for ever."""
+    free = outcome.unanswered and counts.waits < limits.max_waits
+    return Move(
+        status=Status.PENDING,
+        delay_ms=max(1, int(outcome.seconds * 1000)),
+        raised=Counter("waits") if free else None,
+        returns_run=free,
+    )
 
 
 def _crashed(unit: Unit, counts: Counts, limits: Limits) -> Move:

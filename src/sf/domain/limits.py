@@ -14,6 +14,7 @@ class Limits(msgspec.Struct, frozen=True):
     max_conflicts: int = 2
     max_reassess: int = 2
     max_interruptions: int = 20
+    max_waits: int = 1000
     max_runs: int = 100
     first_backoff_ms: int = 10_000
     max_backoff_ms: int = 300_000

@@ -72,6 +72,8 @@ class Waiting(Outcome, frozen=True):
 
     seconds: float
     message: str
+    unanswered: bool = False
+    """The run had no answer at all: it was refused with its first request."""
 
 
 class Unconfigured(Outcome, frozen=True):

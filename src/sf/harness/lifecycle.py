@@ -27,6 +27,8 @@ def apply(
         ledger.raise_counter(tx, unit, move.raised)
     if move.cleared is not None:
         ledger.clear(tx, unit, move.cleared)
+    if move.returns_run:
+        units.return_run(tx, unit.id)
     if move.feedback:
         records.give_feedback(tx, unit.id, move.feedback, now)
     moved = unit

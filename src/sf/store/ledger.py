@@ -56,4 +56,5 @@ def counts(tx: Tx, unit: Unit, gate: str = "") -> Counts:
         conflicts=values.get(("conflicts", ""), 0),
         replans=values.get(("replans", ""), 0),
         interruptions=values.get(("interruptions", unit.phase.value), 0),
+        waits=values.get(("waits", ""), 0),
     )

@@ -192,6 +192,11 @@ def allow_runs(tx: Tx, unit_id: str, more: int) -> None:
     tx.run(_Q["allow_runs"], id=unit_id, more=more)
 
 
+def return_run(tx: Tx, unit_id: str) -> None:
+    """Grant one run more, for one that does not count."""
+    tx.run(_Q["return_run"], id=unit_id)
+
+
 def set_plan(tx: Tx, unit_id: str, plan: Plan, now: Instant) -> None:
     """Keep the accepted plan."""
     tx.run(_Q["set_plan"], id=unit_id, plan=msgspec.json.encode(plan).decode(), now=now)

@@ -31,6 +31,9 @@ UPDATE units SET hold_kind = :hold_kind, hold_detail = :hold_detail, updated_at 
 -- name: allow_runs
 UPDATE units SET run_allowance = attempt + :more WHERE id = :id
 
+-- name: return_run
+UPDATE units SET run_allowance = run_allowance + 1 WHERE id = :id
+
 -- name: set_plan
 UPDATE units SET plan = :plan, updated_at = :now WHERE id = :id
 
