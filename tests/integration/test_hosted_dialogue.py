@@ -201,6 +201,23 @@ async def test_cost_by_override_and_unknown_models_are_unpriced(name: str) -> No
     assert (usage.cost_micro_usd, usage.priced) == (0, False)
 
 
+async def test_cached_tokens_are_never_free_by_default_and_never_dearer_than_what_was_reserved(
+    name: str,
+) -> None:
+    own, premium = Price(3.0, 15.0), 1.25 if name.startswith("anthropic") else 1.0
+    written = 500 if name.startswith("anthropic") else 0
+    answer = Answer(("x",), usage=Tokens(input=1000, output=100, cache_read=400, cache_write=written))
+    async with talking(name, [answer], own) as (_, model, talk):
+        talk.say("go")
+        usage = (await talk.request(PROMPTING, quiet)).usage
+        assert usage.cost_micro_usd == (1000 - written) * 3 + written * 3 * premium + 1500
+        assert model.cost_of(1000, 100) == 1000 * 3 * premium + 1500
+    async with talking(name, [], None) as (_, model, _):
+        plain, published = Price(3.0, 15.0, 0.3, 3.75), model.cost_of(1000, 100)
+    if name == "anthropic:claude-sonnet-4-6":
+        assert published == plain.ceiling_micro_usd(1000, 100) == 1000 * 3.75 + 1500
+
+
 @pytest.mark.parametrize("name", NAMES[:3])
 async def test_a_known_model_has_its_published_price(name: str) -> None:
     async with talking(name, [Answer(("x",), usage=Tokens(input=1000, output=100))]) as (_, _, talk):

@@ -57,6 +57,12 @@ def test_the_project_file_wins_key_by_key(files: Files) -> None:
     assert config.tiers.fast.models == ("script:a",)
 
 
+def test_a_price_that_does_not_name_cached_tokens_does_not_make_them_free(files: Files) -> None:
+    config = files.load(home="[providers.openai.prices.m]\ninput = 3.0\noutput = 15.0\n")
+    price = config.providers["openai"].prices["m"]
+    assert (price.cache_read, price.cache_write) == (None, None)
+
+
 def test_every_problem_of_both_files_is_listed_with_its_key(files: Files) -> None:
     with pytest.raises(InvalidConfig) as refused:
         files.load(

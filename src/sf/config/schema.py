@@ -135,8 +135,8 @@ class Price(Section, frozen=True):
 
     input: Money
     output: Money
-    cache_read: Money = 0.0
-    cache_write: Money = 0.0
+    cache_read: Money | None = None
+    cache_write: Money | None = None
 
 
 class Provider(Section, frozen=True):

@@ -23,7 +23,7 @@ class Model(Protocol):
         ...
 
     def cost_of(self, input_tokens: int, output_tokens: int) -> int | None:
-        """What so many tokens cost, in micro-dollars; None when no price is known."""
+        """What so many tokens cost at most, in micro-dollars; None when no price is known."""
         ...
 
     async def aclose(self) -> None:
@@ -64,7 +64,7 @@ class Catalog:
         return self._model(name).start(cue)
 
     def cost_of(self, name: str, input_tokens: int, output_tokens: int) -> int | None:
-        """What so many tokens of the named model cost, in micro-dollars; None when no price is known."""
+        """What so many tokens of the named model cost at most; None when no price is known."""
         return self._model(name).cost_of(input_tokens, output_tokens)
 
     def _model(self, name: str) -> Model:

@@ -20,35 +20,57 @@ class Price(msgspec.Struct, frozen=True):
     cache_read_per_mtok_usd: float | None = None
     cache_write_per_mtok_usd: float | None = None
 
+    @property
+    def read(self) -> float:
+        """The price of a token that came from the provider's cache."""
+        given = self.cache_read_per_mtok_usd
+        return self.input_per_mtok_usd if given is None else given
+
+    @property
+    def write(self) -> float:
+        """The price of a token that went into the provider's cache."""
+        given = self.cache_write_per_mtok_usd
+        return self.input_per_mtok_usd if given is None else given
+
     def cost_micro_usd(self, usage: Usage) -> int:
         """The price of these tokens, rounded to the nearest micro-dollar."""
-        read = (
-            self.input_per_mtok_usd if self.cache_read_per_mtok_usd is None else self.cache_read_per_mtok_usd
-        )
-        write = (
-            self.input_per_mtok_usd
-            if self.cache_write_per_mtok_usd is None
-            else self.cache_write_per_mtok_usd
-        )
         fresh = max(0, usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens)
         return round(
             fresh * self.input_per_mtok_usd
-            + usage.cache_read_tokens * read
-            + usage.cache_write_tokens * write
+            + usage.cache_read_tokens * self.read
+            + usage.cache_write_tokens * self.write
             + usage.output_tokens * self.output_per_mtok_usd
         )
 
+    def ceiling_micro_usd(self, input_tokens: int, output_tokens: int) -> int:
+        """The most that so many tokens can cost, however much of the input is cached."""
+        dearest = max(self.input_per_mtok_usd, self.read, self.write)
+        return round(input_tokens * dearest + output_tokens * self.output_per_mtok_usd)
 
-def published_micro_usd(provider: str, model: str, input_tokens: int, output_tokens: int) -> int | None:
-    """What so many tokens cost by the published prices; None where the model has none."""
+
+def with_premium(price: Price | None, premium: float) -> Price | None:
+    """The price, with what the provider takes for writing its cache where the user names no price for it."""
+    if price is None or price.cache_write_per_mtok_usd is not None:
+        return price
+    return msgspec.structs.replace(price, cache_write_per_mtok_usd=price.input_per_mtok_usd * premium)
+
+
+def published_ceiling_micro_usd(
+    provider: str, model: str, input_tokens: int, output_tokens: int
+) -> int | None:
+    """The most that so many tokens can cost by the published prices; None where the model has none."""
     from genai_prices import Usage as Tokens
     from genai_prices import calc_price
 
-    tokens = Tokens(input_tokens=input_tokens, output_tokens=output_tokens)
+    fresh = Tokens(input_tokens=input_tokens, output_tokens=output_tokens)
+    cached = Tokens(input_tokens=input_tokens, output_tokens=output_tokens, cache_write_tokens=input_tokens)
     try:
-        return round(calc_price(tokens, model, provider_id=provider).total_price * 1_000_000)
+        dearest = max(
+            calc_price(tokens, model, provider_id=provider).total_price for tokens in (fresh, cached)
+        )
     except LookupError:
         return None
+    return round(dearest * 1_000_000)
 
 
 def metered(response: ModelResponse, price: Price | None) -> Usage:
