@@ -13,6 +13,7 @@ from sf.domain.spending import Account, Caps, Scope, breach
 from sf.errors import LeaseLost, SpendingReached
 from sf.store import spending
 from sf.store.spending import Grouping, Payer
+from sf.store.tx import Tx
 from tests.support.ground import Ground
 
 A = "task/a1"
@@ -78,6 +79,30 @@ def test_what_a_run_left_open_is_settled_at_its_estimate(ground: Ground) -> None
     assert _accounts(ground, by) == dict.fromkeys(("unit", "milestone", "session"), (700, 0))
     endings = {row["how"]: row["cost_micro_usd"] for row in spending.endings(ground.read, 0)}
     assert endings == {"crashed": 700, "refused": 0}
+
+
+def test_an_answer_that_does_not_say_what_it_used_counts_at_its_estimate(ground: Ground) -> None:
+    lease, by = _claimed(ground)
+    spend = _reserve(ground, lease, by, 700)
+    silent = Usage(priced=False)
+    assert ground.write(lambda tx: spending.settle(tx, spend, "answered", ground.now, silent)) == 700
+    assert _accounts(ground, by) == dict.fromkeys(("unit", "milestone", "session"), (700, 0))
+    [row] = spending.endings(ground.read, 0)
+    assert (row["how"], row["cost_micro_usd"], row["unpriced"]) == ("cut", 700, 0), (
+        "it is told as an estimate"
+    )
+
+
+def test_a_request_that_nobody_knows_the_price_of_is_told_from_one_that_is_free(ground: Ground) -> None:
+    lease, by = _claimed(ground)
+
+    def write(tx: Tx) -> None:
+        for usage in (Usage(7, 3), Usage(7, 3, priced=False)):
+            spending.record(tx, lease, by, model="m", usage=usage, now=ground.now)
+
+    ground.write(write)
+    [row] = spending.endings(ground.read, 0)
+    assert (row["requests"], row["unpriced"], row["cost_micro_usd"]) == (2, 1, 0)
 
 
 def test_a_run_that_lost_its_lease_cannot_reserve(ground: Ground) -> None:

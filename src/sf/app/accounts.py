@@ -63,18 +63,21 @@ class CostReport(msgspec.Struct, frozen=True):
     requests: int
     cost_micro_usd: int
     estimated_micro_usd: int
-    """The part of it that is an estimate: requests that were cut off, left by a crash, or are under way."""
+    """The part that is an estimate: cut off, answered without figures, left by a crash, or under way."""
+    unpriced_requests: int
+    """Requests to models whose price nobody knows; they are not in the sum."""
 
 
 def cost(project: Project, grouping: Grouping, since: int = 0) -> CostReport:
     """What `sf cost` shows."""
     tx = open_reader(place_of(project))
     rows = [_named(dict(row), grouping) for row in spending.report(tx, grouping, since)]
-    endings = {row["how"]: row["cost_micro_usd"] for row in spending.endings(tx, since)}
-    measured = sum(endings.get(how, 0) for how in ("answered", "refused"))
+    endings = {row["how"]: row for row in spending.endings(tx, since)}
+    measured = sum(endings[how]["cost_micro_usd"] for how in ("answered", "refused") if how in endings)
+    unpriced = sum(row["unpriced"] for row in endings.values())
     total = sum(row["cost_micro_usd"] for row in rows)
     requests = sum(row["requests"] for row in rows)
-    return CostReport(grouping, rows, requests, total, total - measured)
+    return CostReport(grouping, rows, requests, total, total - measured, unpriced)
 
 
 def _named(row: dict[str, Any], grouping: Grouping) -> dict[str, Any]:

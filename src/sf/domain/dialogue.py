@@ -37,7 +37,10 @@ class ToolResult(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Tokens and money of one request. `input_tokens` counts cached tokens too."""
+    """Tokens and money of one request. `input_tokens` counts cached tokens too.
+
+    `priced` is False when the cost is not known: there is no price, or the provider told no usage.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0

@@ -15,7 +15,8 @@ SCOPES: tuple[Scope, ...] = ("unit", "milestone", "session")
 Settled = Literal["answered", "refused", "cut", "crashed"]
 """How a reservation ended: with an answer, refused by the provider (free), cut off, or left by a crash.
 
-What was cut off or left counts at its estimate, because the provider has billed it.
+What was cut off or left counts at its estimate, because the provider has billed it. So does an answer that
+came without its usage: it is entered as cut off.
 """
 
 

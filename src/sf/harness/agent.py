@@ -122,14 +122,17 @@ class Agent:
         """Persist a turn under the lease, then announce it."""
         now = self.desk.clock.now()
 
-        def write(tx: Tx) -> None:
-            runs.record_turn(tx, self.lease, record, now)
+        def write(tx: Tx) -> int:
+            usage = record.usage
             if record.spend_id:
-                spending.settle(tx, record.spend_id, "answered", now, record.usage)
+                cost = spending.settle(tx, record.spend_id, "answered", now, usage)
+                usage = msgspec.structs.replace(usage, cost_micro_usd=cost)
             else:
-                spending.record(tx, self.lease, self._payer, model=record.model, usage=record.usage, now=now)
+                spending.record(tx, self.lease, self._payer, model=record.model, usage=usage, now=now)
+            runs.record_turn(tx, self.lease, msgspec.structs.replace(record, usage=usage), now)
+            return usage.cost_micro_usd
 
-        await self.desk.database.write(write)
+        cost = await self.desk.database.write(write)
         self._log(f"turn {record.turn}: {record.tool_calls} call(s), {record.usage.output_tokens} tokens out")
         self.desk.announce(
             events.TURN_ENDED,
@@ -139,7 +142,7 @@ class Agent:
             model=record.model,
             input_tokens=record.usage.input_tokens,
             output_tokens=record.usage.output_tokens,
-            cost_micro_usd=record.usage.cost_micro_usd,
+            cost_micro_usd=cost,
             budget=round(record.budget.fraction, 3),
         )
 

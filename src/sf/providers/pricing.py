@@ -21,6 +21,11 @@ class Price(msgspec.Struct, frozen=True):
     cache_write_per_mtok_usd: float | None = None
 
     @property
+    def free(self) -> bool:
+        """Whether no token costs anything."""
+        return not (self.input_per_mtok_usd or self.output_per_mtok_usd or self.read or self.write)
+
+    @property
     def read(self) -> float:
         """The price of a token that came from the provider's cache."""
         given = self.cache_read_per_mtok_usd
@@ -74,14 +79,23 @@ def published_ceiling_micro_usd(
 
 
 def metered(response: ModelResponse, price: Price | None) -> Usage:
-    """The usage of a response with its cost; `priced` is False where no price is known."""
+    """The usage of a response with its cost; `priced` is False where no price or no usage is known."""
     spent = response.usage
     usage = Usage(spent.input_tokens, spent.output_tokens, spent.cache_read_tokens, spent.cache_write_tokens)
     if price is not None:
-        return msgspec.structs.replace(usage, cost_micro_usd=price.cost_micro_usd(usage))
+        cost, told = price.cost_micro_usd(usage), price.free or _reported(response)
+        return msgspec.structs.replace(usage, cost_micro_usd=cost, priced=told)
     try:
         published = response.cost().total_price
     except (LookupError, ValueError):
         # LookupError: the model has no published price. ValueError: the provider reported no usage.
         return msgspec.structs.replace(usage, priced=False)
-    return msgspec.structs.replace(usage, cost_micro_usd=round(published * 1_000_000))
+    return msgspec.structs.replace(
+        usage, cost_micro_usd=round(published * 1_000_000), priced=_reported(response)
+    )
+
+
+def _reported(response: ModelResponse) -> bool:
+    """Whether the provider said what was used: every request has input, and every word is output."""
+    said = bool(response.tool_calls or response.text)
+    return response.usage.input_tokens > 0 and (response.usage.output_tokens > 0 or not said)

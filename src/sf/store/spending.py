@@ -89,11 +89,12 @@ def _open(tx: Tx, lease: Lease, by: Payer, model: str, estimate: int, now: Insta
     return spend_id
 
 
-def settle(tx: Tx, spend_id: str, how: Settled, now: Instant, usage: Usage | None = None) -> None:
-    """End a reservation: at its cost when answered, free when refused, else at its estimate."""
+def settle(tx: Tx, spend_id: str, how: Settled, now: Instant, usage: Usage | None = None) -> int:
+    """End a reservation: at its cost when answered, free when refused, else at its estimate; what it cost."""
     row = tx.one(_Q["get"], id=spend_id)
     assert row is not None
     used = usage or Usage()
+    how = "cut" if how == "answered" and not used.priced else how
     costs = {"answered": used.cost_micro_usd, "refused": 0}
     cost = costs.get(how, row["estimate_micro_usd"])
     closed = tx.run(
@@ -112,10 +113,14 @@ def settle(tx: Tx, spend_id: str, how: Settled, now: Instant, usage: Usage | Non
             "session": row["session_id"],
         }
         _post(tx, keys, spent=cost, reserved=-row["estimate_micro_usd"])
+    return int(cost if closed else row["cost_micro_usd"])
 
 
 def record(tx: Tx, lease: Lease, by: Payer, *, model: str, usage: Usage, now: Instant) -> None:
-    """Enter a request that was not reserved, because its model is free or nobody knows its price."""
+    """Enter a request that was not reserved, because its model is free or nobody knows its price.
+
+    A row that is settled and has no cost says the latter.
+    """
     tx.run(
         _Q["enter"],
         id=ulid(),
@@ -125,7 +130,7 @@ def record(tx: Tx, lease: Lease, by: Payer, *, model: str, usage: Usage, now: In
         session=by.session_id,
         phase=by.phase,
         model=model,
-        cost=usage.cost_micro_usd,
+        cost=usage.cost_micro_usd if usage.priced else None,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         now=now,

@@ -52,5 +52,6 @@ SELECT opened_at / 86400000 AS day, COUNT(*) AS requests, SUM(input_tokens) AS i
 FROM spend WHERE opened_at >= :since GROUP BY 1 ORDER BY 1
 
 -- name: endings
-SELECT how, COUNT(*) AS requests, SUM(COALESCE(cost_micro_usd, estimate_micro_usd)) AS cost_micro_usd
+SELECT how, COUNT(*) AS requests, SUM(COALESCE(cost_micro_usd, estimate_micro_usd)) AS cost_micro_usd,
+  SUM(CASE WHEN cost_micro_usd IS NULL AND settled_at IS NOT NULL THEN 1 ELSE 0 END) AS unpriced
 FROM spend WHERE opened_at >= :since GROUP BY how

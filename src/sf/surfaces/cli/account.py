@@ -93,5 +93,9 @@ def cost(speech: Speech, by: str, since: str | None, as_json: bool) -> int:
         speech.say(line)
     speech.say(f"\n{report.requests} requests, {money(report.cost_micro_usd)}")
     if report.estimated_micro_usd:
-        speech.say(f"of which {money(report.estimated_micro_usd)} estimated: cut off, crashed or under way")
+        guessed = money(report.estimated_micro_usd)
+        speech.say(f"of which {guessed} estimated: cut off, no figures, crashed or under way")
+    if report.unpriced_requests:
+        unknown = f"{report.unpriced_requests} requests have no known price and are not in this sum"
+        speech.say(f"{unknown} → set providers.<name>.prices")
     return 0
