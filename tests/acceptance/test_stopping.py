@@ -14,7 +14,7 @@ import pytest
 
 from sf.app import planning
 from sf.domain.decide import Counter
-from sf.store import ledger, runs
+from sf.store import ledger, runs, spending
 from tests.support.stage import (
     CONFIG,
     PASSING,
@@ -105,6 +105,20 @@ def test_a_run_that_winds_down_is_settled_as_it_ended(short: Stage) -> None:
     assert short.unit(UNIT).claim_holder is None
     assert short.auto().ending == "done"
     assert ledger.count(short.read, short.unit(UNIT), Counter("interruptions", "execute")) == 0
+
+
+def test_an_answer_whose_tools_are_cut_off_is_paid_for_as_it_was_used(short: Stage) -> None:
+    slow = scene("execute", call("bash", command="sleep 30"), say())
+    short.script(slow, *PASSING, price={"input": 0, "output": 100})
+    with _live(short) as process:
+        _until(lambda: [row["how"] for row in spending.endings(short.read, 0)] == ["answered"])
+        assert runs.live(short.read), "its command still runs"
+        process.kill()
+    [row] = spending.endings(short.read, 0)
+    assert (row["how"], row["requests"]) == ("answered", 1)
+    account = spending.account(short.read, "unit", UNIT)
+    assert (account.spent, account.reserved) == (row["cost_micro_usd"], 0)
+    assert 0 < account.spent < 16_000 * 100
 
 
 def test_what_is_called_off_while_it_winds_down_does_not_hold_the_others_up(stage: Stage) -> None:

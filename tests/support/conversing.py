@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sf.domain.budget import Budget
-from sf.domain.dialogue import Prompting, Reply, ToolCall, ToolResult
+from sf.domain.dialogue import Prompting, Reply, ToolCall, ToolResult, Usage
 from sf.domain.phases import Phase
 from sf.harness.calls import Caller
 from sf.harness.progress import Progress
@@ -54,6 +54,8 @@ class Recorder:
         self.errors: list[str] = []
         self.reserved: list[int | None] = []
         self.let_go: list[str] = []
+        self.paid: list[tuple[str, int]] = []
+        """What was settled, and after how many turns."""
         self.summaries: list[str] = []
         self.known = ""
         self.answer: Literal["go", "pause", "cancel"] = "go"
@@ -67,6 +69,9 @@ class Recorder:
     async def reserve(self, model: str, ceiling: int | None) -> str:
         self.reserved.append(ceiling)
         return f"spend-{len(self.reserved)}" if ceiling else ""
+
+    async def answered(self, spend_id: str, usage: Usage) -> None:
+        self.paid.append((spend_id, len(self.turns)))
 
     async def unbilled(self, spend_id: str) -> None:
         self.let_go.append(spend_id)
@@ -162,6 +167,7 @@ def dialogue(
         prompts=Prompts(),
         caller=caller(root, toolbox=toolbox),
         recorder=recorder,
+        payments=recorder,
         pace=Pace(**{**limits, **pace}),
         budget=budget or Budget(1_000_000, 0.8, 0.95),
         thinking=False,

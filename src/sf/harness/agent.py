@@ -19,8 +19,8 @@ from sf.domain.ids import ulid
 from sf.domain.phases import WRITING
 from sf.domain.runs import AttemptState, Lease, RunOutcome
 from sf.domain.units import Status, Unit
-from sf.errors import ModelUnavailable
 from sf.harness import artifacts, briefing, lessons
+from sf.harness.billing import Billing
 from sf.harness.bounds import Areas
 from sf.harness.calls import Caller
 from sf.harness.chapters import Chapters
@@ -36,7 +36,7 @@ from sf.policy.orphans import MARK
 from sf.policy.sandbox import clean_env
 from sf.providers.scripted import Cue
 from sf.routing import route
-from sf.store import records, runs, spending, units
+from sf.store import records, runs, units
 from sf.store.chapters import Outcome
 from sf.store.runs import TurnRecord
 from sf.store.tx import Tx
@@ -62,11 +62,11 @@ class Agent:
         self.unit = unit
         self.lease = lease
         self.place = place
+        self.billing = Billing(desk, unit, lease)
         self.feedback_read = ""
         self._turn = 0
         self._trace_id = lease.run_id
         self._scratch: Path | None = None
-        self._payer = spending.payer(desk.database.read, unit)
         self._chapters = Chapters(desk, unit, lease)
 
     async def converse(
@@ -97,6 +97,7 @@ class Agent:
             prompts=desk.prompts,
             caller=self._caller(toolbox),
             recorder=self,
+            payments=self.billing,
             pace=self._pace(),
             budget=self._budget(),
             thinking=chosen.thinking,
@@ -123,14 +124,10 @@ class Agent:
         now = self.desk.clock.now()
 
         def write(tx: Tx) -> int:
-            usage = record.usage
-            if record.spend_id:
-                cost = spending.settle(tx, record.spend_id, "answered", now, usage)
-                usage = msgspec.structs.replace(usage, cost_micro_usd=cost)
-            else:
-                spending.record(tx, self.lease, self._payer, model=record.model, usage=usage, now=now)
+            cost = self.billing.enter(tx, record, now)
+            usage = msgspec.structs.replace(record.usage, cost_micro_usd=cost)
             runs.record_turn(tx, self.lease, msgspec.structs.replace(record, usage=usage), now)
-            return usage.cost_micro_usd
+            return cost
 
         cost = await self.desk.database.write(write)
         self._log(f"turn {record.turn}: {record.tool_calls} call(s), {record.usage.output_tokens} tokens out")
@@ -152,36 +149,6 @@ class Agent:
         if told == "cancel" or units.get(self.desk.database.read, self.unit.id).status is Status.CANCELED:
             return "cancel"
         return "pause" if told or self.desk.pausing() else "go"
-
-    async def reserve(self, model: str, ceiling: int | None) -> str:
-        """Reserve a request's ceiling in every scope; what is free needs no reservation."""
-        caps = self.desk.rules.caps
-        if ceiling is None and caps.any:
-            provider, _, name = model.partition(":")
-            raise ModelUnavailable(
-                f"there is no price for {model}, so [budget] cannot be kept",
-                hint=f"set providers.{provider}.prices.{name}",
-            )
-        if not ceiling:
-            return ""
-        now = self.desk.clock.now()
-        return await self.desk.database.write(
-            lambda tx: spending.reserve(
-                tx, self.lease, self._payer, model=model, estimate=ceiling, caps=caps, now=now
-            )
-        )
-
-    def require_room(self, requests: int, characters: int) -> None:
-        """Price a fan-out before it starts. Raises SpendingReached when there is no room for all of it."""
-        config, caps = self.desk.config, self.desk.rules.caps
-        name = route(config, self.unit.phase).model
-        each = self.desk.catalog.cost_of(name, characters // 4, config.harness.max_output_tokens)
-        spending.require_room(self.desk.database.read, self._payer, requests * (each or 0), caps)
-
-    async def unbilled(self, spend_id: str) -> None:
-        """Let a reservation go for which nothing was billed."""
-        now = self.desk.clock.now()
-        await self.desk.database.write(lambda tx: spending.settle(tx, spend_id, "refused", now))
 
     def requested(self, started_at: int, model: str, reply: Reply | None, error: str) -> None:
         """Trace a model request."""

@@ -15,7 +15,7 @@ import msgspec
 
 from sf.domain import markers
 from sf.domain.budget import Budget
-from sf.domain.dialogue import Conversation, Prompting, Reply
+from sf.domain.dialogue import Conversation, Prompting, Reply, Usage
 from sf.domain.excerpt import one_line
 from sf.domain.runs import TurnKind
 from sf.errors import (
@@ -50,20 +50,28 @@ class Recorder(Protocol):
         """Whether the unit still wants this run."""
         ...
 
-    async def reserve(self, model: str, ceiling: int | None) -> str:
-        """Reserve what a request may cost; raises SpendingReached."""
-        ...
-
-    async def unbilled(self, spend_id: str) -> None:
-        """The provider refused the request: its reservation is let go."""
-        ...
-
     def requested(self, started_at: int, model: str, reply: Reply | None, error: str) -> None:
         """Trace a model request."""
         ...
 
     async def compacting(self, summary: str) -> str:
         """A window is given up for a fresh one: keep its summary; what memory has to add to the new one."""
+        ...
+
+
+class Payments(Protocol):
+    """Where the loop pays for its requests."""
+
+    async def reserve(self, model: str, ceiling: int | None) -> str:
+        """Reserve what a request may cost; raises SpendingReached."""
+        ...
+
+    async def answered(self, spend_id: str, usage: Usage) -> None:
+        """The answer is there with its usage: its reservation is settled."""
+        ...
+
+    async def unbilled(self, spend_id: str) -> None:
+        """The provider refused the request: its reservation is let go."""
         ...
 
 
@@ -106,6 +114,7 @@ class Dialogue:
         prompts: Prompts,
         caller: Caller,
         recorder: Recorder,
+        payments: Payments,
         pace: Pace,
         budget: Budget,
         thinking: bool,
@@ -120,6 +129,7 @@ class Dialogue:
         self._prompts = prompts
         self._caller = caller
         self._recorder = recorder
+        self._payments = payments
         self._pace = pace
         self._budget = budget
         self._missing = missing
@@ -153,6 +163,10 @@ class Dialogue:
     async def _turn(self, kind: TurnKind) -> Ended | None:
         self.turn += 1
         reply = await self._reply()
+        if reply.calls and self._spend_id:
+            # Tools may run for long and be stopped; what the answer cost is known now. Without any, the
+            # turn's own transaction follows at once and settles it.
+            await self._payments.answered(self._spend_id, reply.usage)
         results, submission = await self._caller.answer(reply.calls)
         if results:
             self._conversation.answer(results)
@@ -227,12 +241,12 @@ class Dialogue:
     async def _paid_request(self) -> Reply:
         """A request under a reservation. One that is cut off keeps it: the run's end settles it."""
         ceiling = self._conversation.ceiling(self._prompting)
-        self._spend_id = await self._recorder.reserve(self._model, ceiling)
+        self._spend_id = await self._payments.reserve(self._model, ceiling)
         try:
             return await self._guarded_request()
         except SfError as error:
             if error.unbilled and self._spend_id:
-                await self._recorder.unbilled(self._spend_id)
+                await self._payments.unbilled(self._spend_id)
             raise
 
     async def _guarded_request(self) -> Reply:

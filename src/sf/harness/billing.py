@@ -1,0 +1,66 @@
+"""What a run's requests cost: reserved before each, settled as soon as its answer is there."""
+
+from __future__ import annotations
+
+from sf.domain.clock import Instant
+from sf.domain.dialogue import Usage
+from sf.domain.runs import Lease
+from sf.domain.units import Unit
+from sf.errors import ModelUnavailable
+from sf.harness.desk import Desk
+from sf.routing import route
+from sf.store import spending
+from sf.store.runs import TurnRecord
+from sf.store.tx import Tx
+
+
+class Billing:
+    """The money of one run (harness.turn.Payments)."""
+
+    def __init__(self, desk: Desk, unit: Unit, lease: Lease) -> None:
+        self._desk = desk
+        self._unit = unit
+        self._lease = lease
+        self._payer = spending.payer(desk.database.read, unit)
+
+    async def reserve(self, model: str, ceiling: int | None) -> str:
+        """Reserve a request's ceiling in every scope; what is free needs no reservation."""
+        caps = self._desk.rules.caps
+        if ceiling is None and caps.any:
+            provider, _, name = model.partition(":")
+            raise ModelUnavailable(
+                f"there is no price for {model}, so [budget] cannot be kept",
+                hint=f"set providers.{provider}.prices.{name}",
+            )
+        if not ceiling:
+            return ""
+        now = self._desk.clock.now()
+        return await self._desk.database.write(
+            lambda tx: spending.reserve(
+                tx, self._lease, self._payer, model=model, estimate=ceiling, caps=caps, now=now
+            )
+        )
+
+    async def answered(self, spend_id: str, usage: Usage) -> None:
+        """Settle a reservation at what its answer used."""
+        now = self._desk.clock.now()
+        await self._desk.database.write(lambda tx: spending.settle(tx, spend_id, "answered", now, usage))
+
+    async def unbilled(self, spend_id: str) -> None:
+        """Let a reservation go for which nothing was billed."""
+        now = self._desk.clock.now()
+        await self._desk.database.write(lambda tx: spending.settle(tx, spend_id, "refused", now))
+
+    def enter(self, tx: Tx, record: TurnRecord, now: Instant) -> int:
+        """Settle or enter the request of a turn, in the turn's own transaction; what it cost."""
+        if record.spend_id:
+            return spending.settle(tx, record.spend_id, "answered", now, record.usage)
+        spending.record(tx, self._lease, self._payer, model=record.model, usage=record.usage, now=now)
+        return record.usage.cost_micro_usd
+
+    def require_room(self, requests: int, characters: int) -> None:
+        """Price a fan-out before it starts. Raises SpendingReached when there is no room for all of it."""
+        config, caps = self._desk.config, self._desk.rules.caps
+        name = route(config, self._unit.phase).model
+        each = self._desk.catalog.cost_of(name, characters // 4, config.harness.max_output_tokens)
+        spending.require_room(self._desk.database.read, self._payer, requests * (each or 0), caps)
