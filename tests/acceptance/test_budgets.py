@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from sf.app import reports
 from sf.domain.units import HoldKind
 from sf.scheduler.admission import Selection
 from sf.store import attention, blockers, runs, spending
@@ -11,6 +12,8 @@ from tests.support.stage import CONFIG, PASSING, Scene, Stage, call, plan_scene,
 
 ONE = {"title": "S", "tasks": [task("T")]}
 SHORT = CONFIG.replace("[harness]", "[harness]\nmax_output_tokens = 1000", 1)
+UNITS = ("milestone/m1", "slice/m1/s1", "task/m1/s1/t1")
+NO_FILTER = dict.fromkeys(("since", "phase", "verdict", "workflow", "model")) | {"most": 20}
 SCENES: tuple[Scene, ...] = (plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
 
 
@@ -100,8 +103,7 @@ def test_cost_is_shown_by_unit_phase_model_and_day(stage: Stage) -> None:
         report = json.loads(stage.sf("cost", "--by", by, "--json").stdout)
         assert report["rows"]
         totals.add(report["cost_micro_usd"])
-    units = ("milestone/m1", "slice/m1/s1", "task/m1/s1/t1")
-    spent = sum(run.cost_micro_usd for unit in units for run in runs.of_unit(stage.read, unit))
+    spent = sum(run.cost_micro_usd for unit in UNITS for run in runs.of_unit(stage.read, unit))
     assert totals == {spent}
     assert "milestone/m1" in stage.sf("cost").stdout
 
@@ -119,6 +121,14 @@ def test_a_request_that_was_cut_off_counts_at_its_estimate(stage: Stage) -> None
     stage.auto()
     report = json.loads(stage.sf("cost", "--json").stdout)
     assert report["estimated_micro_usd"] == 16_000 * 100
+    everywhere = {
+        "status": reports.status(stage.project).cost_micro_usd,
+        "outcome": sum(line.cost_micro_usd for line in reports.outcome(stage.project)),
+        "runs": sum(run["cost_micro_usd"] for unit in UNITS for run in reports.why(stage.project, unit).runs),
+    }
+    assert everywhere == dict.fromkeys(everywhere, report["cost_micro_usd"])
+    for row in reports.history(stage.project, **NO_FILTER):
+        assert row["cost_micro_usd"] == spending.account(stage.read, "unit", row["unit_id"]).spent
 
 
 def test_a_review_is_priced_as_a_whole_before_its_first_part(stage: Stage) -> None:

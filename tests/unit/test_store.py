@@ -21,7 +21,7 @@ from sf.errors import LeaseLost, UnknownUnit
 from sf.harness.rules import Rules
 from sf.harness.settle import Ending
 from sf.scheduler import claims, intents
-from sf.store import leases, ledger, records, runs, sessions, units
+from sf.store import leases, ledger, records, runs, sessions, spending, units
 from sf.store.connection import open_reader, transact
 from sf.store.database import Database
 from sf.store.place import Place
@@ -211,9 +211,15 @@ def test_a_finished_run_rolls_up_what_its_turns_spent_in_whole_micro_dollars(gro
     ground.plant(adhoc=True)
     lease = ground.claim(A)
     assert lease is not None
-    for turn in (1, 2, 3):
-        record = turn_record(turn, cost=1)
-        ground.write(lambda tx, record=record: runs.record_turn(tx, lease, record, ground.now))  # type: ignore[misc]
+    by = spending.payer(ground.read, ground.unit(A))
+
+    def write(tx: Tx) -> None:
+        for turn in (1, 2, 3):
+            record = turn_record(turn, cost=1)
+            runs.record_turn(tx, lease, record, ground.now)
+            spending.record(tx, lease, by, model=record.model, usage=record.usage, now=ground.now)
+
+    ground.write(write)
     ground.settle(lease, o.Done())
     run = runs.get(ground.read, lease.run_id)
     assert run is not None

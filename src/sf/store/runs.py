@@ -136,14 +136,14 @@ def live_of_unit(tx: Tx, unit_id: str) -> Run | None:
 
 
 def totals(tx: Tx) -> Row:
-    """What all runs spent."""
+    """What all runs took, and what they cost by the ledger's accounts."""
     row = tx.one(_Q["totals"])
     assert row is not None
     return row
 
 
 def totals_of_unit(tx: Tx, unit_id: str) -> Row:
-    """What a unit's runs spent."""
+    """What a unit's runs took, and what they cost by its account."""
     row = tx.one(_Q["totals_of_unit"], unit=unit_id)
     assert row is not None
     return row
@@ -172,7 +172,7 @@ def messages(tx: Tx, run_id: str) -> Sequence[Row]:
 
 
 def spent_by_run(tx: Tx, run_id: str) -> Row:
-    """What a run has spent so far."""
+    """What a run has spent so far, by the ledger; a request under way counts at its estimate."""
     row = tx.one(_Q["spent_by_run"], run=run_id)
     assert row is not None
     return row

@@ -8,10 +8,12 @@ SELECT * FROM runs WHERE id = :id
 -- name: finish
 UPDATE runs SET ended_at = :now, outcome = :outcome, state = :state, error_code = :error_code, detail = :detail,
   tree = COALESCE(:tree, tree),
-  (turns, input_tokens, output_tokens, cache_read_tokens, cost_micro_usd, model) = (
+  (turns, input_tokens, output_tokens, cache_read_tokens, model) = (
     SELECT COUNT(*), COALESCE(SUM(t.input_tokens), 0), COALESCE(SUM(t.output_tokens), 0),
-      COALESCE(SUM(t.cache_read_tokens), 0), COALESCE(SUM(t.cost_micro_usd), 0), COALESCE(MAX(t.model), runs.model)
-    FROM turns t WHERE t.run_id = :id)
+      COALESCE(SUM(t.cache_read_tokens), 0), COALESCE(MAX(t.model), runs.model)
+    FROM turns t WHERE t.run_id = :id),
+  cost_micro_usd = (
+    SELECT COALESCE(SUM(s.cost_micro_usd), 0) FROM spend s WHERE s.run_id = :id AND s.opened_at >= runs.started_at)
 WHERE id = :id AND ended_at IS NULL
 
 -- name: set_state
@@ -29,13 +31,18 @@ SELECT * FROM runs WHERE unit_id_snap = :unit AND ended_at IS NULL ORDER BY atte
 
 -- name: totals
 SELECT COUNT(*) AS runs, COALESCE(SUM(input_tokens), 0) AS input_tokens, COALESCE(SUM(output_tokens), 0) AS output_tokens,
-  COALESCE(SUM(cost_micro_usd), 0) AS cost_micro_usd, COALESCE(SUM(ended_at - started_at), 0) AS milliseconds FROM runs
+  COALESCE(SUM(ended_at - started_at), 0) AS milliseconds,
+  (SELECT COALESCE(SUM(a.spent_micro_usd + a.reserved_micro_usd), 0) FROM spend_accounts a WHERE a.scope = 'session')
+    AS cost_micro_usd
+FROM runs
 
 -- name: totals_of_unit
 SELECT COUNT(*) AS runs, COALESCE(SUM(input_tokens), 0) AS input_tokens, COALESCE(SUM(output_tokens), 0) AS output_tokens,
   COALESCE(SUM(cache_read_tokens), 0) AS cache_read_tokens,
-  COALESCE(SUM(cost_micro_usd), 0) AS cost_micro_usd, COALESCE(SUM(ended_at - started_at), 0) AS milliseconds,
-  MAX(model) AS model FROM runs WHERE unit_id_snap = :unit
+  COALESCE(SUM(ended_at - started_at), 0) AS milliseconds, MAX(model) AS model,
+  (SELECT COALESCE(SUM(a.spent_micro_usd + a.reserved_micro_usd), 0) FROM spend_accounts a
+   WHERE a.scope = 'unit' AND a.key = :unit) AS cost_micro_usd
+FROM runs WHERE unit_id_snap = :unit
 
 -- name: turn
 INSERT INTO turns (run_id, turn, kind, model, marker, tool_calls, input_tokens, output_tokens, cache_read_tokens,
@@ -55,15 +62,17 @@ SELECT seq, turn, content FROM messages WHERE run_id = :run ORDER BY seq
 
 -- name: spent_by_run
 SELECT COUNT(*) AS turns, COALESCE(SUM(input_tokens), 0) AS input_tokens, COALESCE(SUM(output_tokens), 0) AS output_tokens,
-  COALESCE(SUM(cache_read_tokens), 0) AS cache_read_tokens, COALESCE(SUM(cost_micro_usd), 0) AS cost_micro_usd,
-  MAX(model) AS model
+  COALESCE(SUM(cache_read_tokens), 0) AS cache_read_tokens, MAX(model) AS model,
+  (SELECT COALESCE(SUM(COALESCE(s.cost_micro_usd, s.estimate_micro_usd)), 0) FROM spend s
+   WHERE s.run_id = :run AND s.opened_at >= (SELECT r.started_at FROM runs r WHERE r.id = :run)) AS cost_micro_usd
 FROM turns WHERE run_id = :run
 
 -- name: history
 SELECT u.id AS unit_id, u.title, u.type, u.workflow, u.verdict, u.phase_status, u.archived_at, u.updated_at,
   u.reverted_at,
   (SELECT group_concat(DISTINCT r.model) FROM runs r WHERE r.unit_id_snap = u.id AND r.model IS NOT NULL) AS models,
-  (SELECT COALESCE(SUM(r.cost_micro_usd), 0) FROM runs r WHERE r.unit_id_snap = u.id) AS cost_micro_usd,
+  (SELECT COALESCE(SUM(a.spent_micro_usd + a.reserved_micro_usd), 0) FROM spend_accounts a
+   WHERE a.scope = 'unit' AND a.key = u.id) AS cost_micro_usd,
   (SELECT COUNT(*) FROM runs r WHERE r.unit_id_snap = u.id) AS runs,
   (SELECT e.commit_id FROM evidence e WHERE e.unit_id = u.id AND e.kind = 'merge' AND e.commit_id IS NOT NULL ORDER BY e.id DESC LIMIT 1) AS commit_id
 FROM units u
@@ -81,7 +90,8 @@ LIMIT :most
 SELECT u.id AS unit_id, u.title, u.type, u.workflow, u.verdict, u.phase_status, u.archived_at, u.updated_at,
   u.reverted_at,
   (SELECT string_agg(DISTINCT r.model, ',') FROM runs r WHERE r.unit_id_snap = u.id AND r.model IS NOT NULL) AS models,
-  (SELECT COALESCE(SUM(r.cost_micro_usd), 0) FROM runs r WHERE r.unit_id_snap = u.id) AS cost_micro_usd,
+  (SELECT COALESCE(SUM(a.spent_micro_usd + a.reserved_micro_usd), 0) FROM spend_accounts a
+   WHERE a.scope = 'unit' AND a.key = u.id) AS cost_micro_usd,
   (SELECT COUNT(*) FROM runs r WHERE r.unit_id_snap = u.id) AS runs,
   (SELECT e.commit_id FROM evidence e WHERE e.unit_id = u.id AND e.kind = 'merge' AND e.commit_id IS NOT NULL ORDER BY e.id DESC LIMIT 1) AS commit_id
 FROM units u
