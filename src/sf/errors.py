@@ -98,6 +98,8 @@ class SpendingReached(Signal):
         self.scope = scope
         self.key = key
         self.wanted = wanted
+        self.terms: tuple[int, ...] = ()
+        """What a request of a fixed size costs with each model of the phase, as configured then."""
 
 
 # --- mistakes ------------------------------------------------------------------------------------

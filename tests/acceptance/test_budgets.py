@@ -95,6 +95,19 @@ def test_a_unit_without_money_is_parked_and_a_raised_limit_lets_it_go(stage: Sta
     assert stage.auto().ending == "done", "sf looks at the limit by itself"
 
 
+def test_a_unit_without_money_is_let_go_when_its_next_step_is_cheaper(stage: Stage) -> None:
+    _priced(stage, "unit_usd = 0.5")
+    assert stage.auto().ending == "waiting"
+    text = stage.project.config.read_text()
+    for limit, visits in ((2000, 1), (900, 2), (900, 2)):
+        stage.configure(text.replace("max_output_tokens = 1000", f"max_output_tokens = {limit}"))
+        assert stage.auto().ending == "waiting", "it is dearer, or not cheap enough"
+        assert len(runs.of_unit(stage.read, "milestone/m1")) == visits
+    stage.configure(text.replace("max_output_tokens = 1000", "max_output_tokens = 100"))
+    stage.auto(Selection(most=1))
+    assert stage.unit("milestone/m1").hold_kind is None
+
+
 def test_cost_is_shown_by_unit_phase_model_and_day(stage: Stage) -> None:
     _priced(stage, "session_usd = 0")
     assert stage.auto().ending == "done"

@@ -223,7 +223,12 @@ def _overspent(outcome: o.Overspent) -> Move:
     """Out of the session's money, the loop itself stops; a smaller scope parks the unit that asked."""
     if outcome.scope == "session":
         return Move(status=Status.INTERRUPTED)
-    data = {"scope": outcome.scope, "key": outcome.key, "wanted": outcome.wanted}
+    data = {
+        "scope": outcome.scope,
+        "key": outcome.key,
+        "wanted": outcome.wanted,
+        "terms": list(outcome.terms),
+    }
     return Move(status=Status.PENDING, hold=HoldKind.BUDGET, hold_detail=outcome.detail, hold_data=data)
 
 

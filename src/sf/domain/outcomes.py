@@ -114,6 +114,8 @@ class Overspent(Outcome, frozen=True):
     key: str
     detail: str
     wanted: int
+    terms: tuple[int, ...] = ()
+    """By which prices and limits it was refused: cheaper ones let the unit try again."""
 
 
 class Reassessed(Outcome, frozen=True):

@@ -222,7 +222,7 @@ def _from_error(error: SfError) -> o.AnyOutcome:
     if isinstance(error, Paused):
         return o.Interrupted("paused")
     if isinstance(error, SpendingReached):
-        return o.Overspent(error.scope, error.key, error.message, error.wanted)
+        return o.Overspent(error.scope, error.key, error.message, error.wanted, error.terms)
     if isinstance(error, Canceled):
         return o.CalledOff(error.code)
     details = [error.hint] if error.hint else []

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
+from sf.config.schema import Tier
 from sf.domain.clock import Instant
 from sf.domain.dialogue import Usage
+from sf.domain.phases import Phase
 from sf.domain.runs import Lease
 from sf.domain.units import Unit
-from sf.errors import ModelUnavailable
+from sf.errors import ModelUnavailable, SfError, SpendingReached
 from sf.harness.desk import Desk
 from sf.routing import route
 from sf.store import spending
 from sf.store.runs import TurnRecord
 from sf.store.tx import Tx
+
+_INPUT = 50_000
+"""Tokens of input by which terms are compared."""
 
 
 class Billing:
@@ -35,11 +43,12 @@ class Billing:
         if not ceiling:
             return ""
         now = self._desk.clock.now()
-        return await self._desk.database.write(
-            lambda tx: spending.reserve(
-                tx, self._lease, self._payer, model=model, estimate=ceiling, caps=caps, now=now
+        with self._on_terms():
+            return await self._desk.database.write(
+                lambda tx: spending.reserve(
+                    tx, self._lease, self._payer, model=model, estimate=ceiling, caps=caps, now=now
+                )
             )
-        )
 
     async def answered(self, spend_id: str, usage: Usage) -> None:
         """Settle a reservation at what its answer used."""
@@ -63,4 +72,31 @@ class Billing:
         config, caps = self._desk.config, self._desk.rules.caps
         name = route(config, self._unit.phase).model
         each = self._desk.catalog.cost_of(name, characters // 4, config.harness.max_output_tokens)
-        spending.require_room(self._desk.database.read, self._payer, requests * (each or 0), caps)
+        with self._on_terms():
+            spending.require_room(self._desk.database.read, self._payer, requests * (each or 0), caps)
+
+    @contextlib.contextmanager
+    def _on_terms(self) -> Iterator[None]:
+        """A refusal says by which terms it was made."""
+        try:
+            yield
+        except SpendingReached as refused:
+            refused.terms = terms(self._desk, self._unit.phase)
+            raise
+
+
+def terms(desk: Desk, phase: Phase) -> tuple[int, ...]:
+    """What a request of a fixed size costs at most with each model of a phase, by the configuration of now.
+
+    Empty where that cannot be known.
+    """
+    config = desk.config
+    tiers: tuple[Tier | None, ...] = (None, "fast") if phase is Phase.REVIEW else (None,)
+    try:
+        costs = [
+            desk.catalog.cost_of(route(config, phase, tier).model, _INPUT, config.harness.max_output_tokens)
+            for tier in tiers
+        ]
+    except SfError:
+        return ()
+    return () if None in costs else tuple(cost or 0 for cost in costs)

@@ -7,6 +7,7 @@ from sf.domain.clock import Instant
 from sf.domain.spending import breach
 from sf.domain.units import BRANCH, RECHECKED, HoldKind, Unit
 from sf.harness import lifecycle
+from sf.harness.billing import terms
 from sf.harness.desk import Desk
 from sf.store import attention, spending, units
 
@@ -54,10 +55,18 @@ def _gates_since(desk: Desk, unit: Unit) -> bool:
 
 
 def _has_room(desk: Desk, unit: Unit) -> bool:
-    """Whether the scopes of a unit now have room for what it wanted."""
+    """Whether the scopes of a unit now have room for what it wanted, or that has become cheaper.
+
+    How much cheaper is known only when the request is put together: the unit is let go to see, and if
+    there is still no room it is parked by the new terms.
+    """
     asked, read = _asked(desk, unit), desk.database.read
     if asked is None:
         return False
+    then = asked.data.get("terms", ())
+    # Of two lists of different lengths one is unknown.
+    if any(now < before for now, before in zip(terms(desk, unit.phase), then, strict=False)):
+        return True
     by = spending.payer(read, unit)
     accounts = [spending.account(read, scope, key) for scope, key in by.keys().items()]
     return breach(accounts, desk.rules.caps, asked.data["wanted"]) is None
