@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 import tomlkit
 
+from sf.domain import events
+from sf.scheduler.admission import Selection
 from sf.store import runs
 from sf.testing.model_server import KEY, Answer, Call, ModelServer, RequestView, Say, Scripted, Tokens
 from tests.support.stage import CONFIG, Stage, task
@@ -76,6 +79,34 @@ def test_a_goal_becomes_merged_commits_over_the_wire(stage: Stage, provider: str
     for file in stage.project.dot.rglob("*"):
         if file.is_file():
             assert KEY.encode() not in file.read_bytes(), file
+
+
+def test_a_price_that_is_put_right_while_sf_runs_holds_for_what_begins_then(stage: Stage) -> None:
+    seen: list[RequestView] = []
+
+    def configure(output: float) -> None:
+        settings = {"base_url": f"{server.url}/v1", "api_key": f"$(printf %s {KEY})"}
+        local = settings | {"prices": {"m": {"input": 0.0, "output": output}}}
+        text = tomlkit.dumps({"memory": {"mode": "off"}, "providers": {"local": local}})
+        stage.project.global_config.write_text(text)
+
+    def agent(view: RequestView) -> Scripted:
+        seen.append(view)
+        if len(seen) == 1:
+            configure(1000.0)
+            deadline = time.monotonic() + 30
+            while not stage.named(events.CONFIG_RELOADED):
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+        return _agent(view)
+
+    with ModelServer(agent) as server:
+        configure(1.0)
+        stage.configure(CONFIG.replace("script:test", "local:m"))
+        stage.plan()
+        stage.auto(Selection(most=2))
+    rows = stage.read.all("SELECT cost_micro_usd FROM spend ORDER BY id")
+    assert [row["cost_micro_usd"] for row in rows][:2] == [USAGE.output, USAGE.output * 1000]
 
 
 def test_a_wrong_key_stops_the_session_with_one_line_and_charges_nothing(stage: Stage) -> None:

@@ -109,7 +109,7 @@ async def test_the_catalog_opens_a_model_once_by_its_name(tmp_path: Path) -> Non
         opened.append(f"{provider}:{model}")
         raise ModelUnavailable("no such model")
 
-    catalog = Catalog(tmp_path, refuse)
+    catalog = Catalog(tmp_path, refuse, lambda provider, model: None)
     cue = Cue("execute", "x", 1)
     catalog.start("script:demo", cue)
     (tmp_path / "demo.toml").unlink()

@@ -17,7 +17,7 @@ from sf.app.logs import log_of
 from sf.app.memories import bank_of, open_memory
 from sf.app.trust import load_trusted, require_gates, require_own_folder
 from sf.config.reload import LiveConfig
-from sf.config.schema import Config
+from sf.config.schema import Config, Price, Provider
 from sf.domain import events
 from sf.domain.clock import SystemClock
 from sf.errors import DetachedHead, EmptyRepository, InvalidConfig, SandboxUnavailable, SfError
@@ -240,7 +240,9 @@ async def _furnish(
         open_now.push_async_callback(memory.aclose)
     bank = await bank_of(project, user) if memory is not None else ""
     catalog = Catalog(
-        project.dot / "playbooks", lambda provider, model: _hosted(desk.config, keys, provider, model)
+        project.dot / "playbooks",
+        lambda provider, model: _hosted(desk.config, keys, provider, model),
+        lambda provider, model: _settings(desk.config, provider, model),
     )
     open_now.push_async_callback(catalog.aclose)
     clock = SystemClock()
@@ -302,19 +304,17 @@ def _sandbox(project: Project, config: Config, key: str) -> Sandbox:
 
 
 class _Keys:
-    """The providers' keys: fetched once, held in memory only."""
+    """The providers' keys: fetched once for each way that is configured, held in memory only."""
 
     def __init__(self) -> None:
-        self._known: dict[str, str] = {}
+        self._known: dict[tuple[str, str], str] = {}
 
     def get(self, config: Config, provider: str) -> str:
-        if provider not in self._known:
-            settings = config.providers.get(provider)
-            reference = settings.api_key if settings else ""
-            self._known[provider] = resolve(
-                provider, reference, has_base_url=bool(settings and settings.base_url)
-            )
-        return self._known[provider]
+        settings = config.providers.get(provider, Provider())
+        source = provider, settings.api_key
+        if source not in self._known:
+            self._known[source] = resolve(*source, has_base_url=bool(settings.base_url))
+        return self._known[source]
 
 
 def _preflight(project: Project, config: Config, keys: _Keys) -> None:
@@ -328,17 +328,21 @@ def _preflight(project: Project, config: Config, keys: _Keys) -> None:
             keys.get(config, provider)
 
 
-def _hosted(config: Config, keys: _Keys, provider: str, model: str) -> HostedModel:
-    from sf.providers.hosted import Price, open_model
+def _settings(config: Config, provider: str, model: str) -> tuple[str, str, Price | None]:
+    """What a hosted model is opened by: its address, where its key comes from, its price."""
+    settings = config.providers.get(provider, Provider())
+    return settings.base_url, settings.api_key, settings.prices.get(model)
 
-    settings = config.providers.get(provider)
-    base_url = settings.base_url if settings else ""
-    price = settings.prices.get(model) if settings else None
-    return open_model(
+
+def _hosted(config: Config, keys: _Keys, provider: str, model: str) -> HostedModel:
+    from sf.providers import hosted
+
+    base_url, _, price = _settings(config, provider, model)
+    return hosted.open_model(
         f"{provider}:{model}",
         base_url=base_url or None,
         api_key=keys.get(config, provider),
-        price=Price(price.input, price.output, price.cache_read, price.cache_write) if price else None,
+        price=hosted.Price(price.input, price.output, price.cache_read, price.cache_write) if price else None,
     )
 
 

@@ -1,4 +1,4 @@
-"""Models by name: `provider:model`, opened once and kept."""
+"""Models by name: `provider:model`, opened once and kept while their settings stay."""
 
 from __future__ import annotations
 
@@ -50,14 +50,20 @@ class _Hosted:
 Opener = Callable[[str, str], "HostedModel"]
 """(provider, model) -> an open hosted model, with key, address and price already found."""
 
+Settings = Callable[[str, str], object]
+"""(provider, model) -> what the opener would open it by now; equal values mean the same open model."""
+
 
 class Catalog:
-    """Opens models on first use."""
+    """Opens models on first use, and anew when their settings have changed."""
 
-    def __init__(self, playbook_folder: Path, open_hosted: Opener) -> None:
+    def __init__(self, playbook_folder: Path, open_hosted: Opener, settings: Settings) -> None:
         self._playbooks = playbook_folder
         self._open_hosted = open_hosted
-        self._models: dict[str, Model] = {}
+        self._settings = settings
+        self._models: dict[str, tuple[object, Model]] = {}
+        self._replaced: list[Model] = []
+        """Conversations that began with them go on with them."""
 
     def start(self, name: str, cue: Cue) -> Conversation:
         """A conversation with the named model."""
@@ -68,9 +74,16 @@ class Catalog:
         return self._model(name).cost_of(input_tokens, output_tokens)
 
     def _model(self, name: str) -> Model:
-        if name not in self._models:
-            self._models[name] = self._open(name)
-        return self._models[name]
+        provider, _, model = name.partition(":")
+        settings = None if provider == "script" else self._settings(provider, model)
+        known = self._models.get(name)
+        if known is not None and known[0] == settings:
+            return known[1]
+        opened = self._open(name)
+        if known is not None:
+            self._replaced.append(known[1])
+        self._models[name] = settings, opened
+        return opened
 
     def _open(self, name: str) -> Model:
         provider, _, model = name.partition(":")
@@ -80,8 +93,9 @@ class Catalog:
 
     async def aclose(self) -> None:
         """Close every model that was opened."""
-        for model in self._models.values():
+        for model in (*self._replaced, *(model for _, model in self._models.values())):
             await model.aclose()
+        self._replaced.clear()
         self._models.clear()
 
 
