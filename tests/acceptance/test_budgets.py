@@ -8,6 +8,7 @@ from sf.app import reports
 from sf.domain.units import HoldKind
 from sf.scheduler.admission import Selection
 from sf.store import attention, blockers, runs, spending
+from sf.surfaces.cli.look import parse_date
 from tests.support.stage import CONFIG, PASSING, Scene, Stage, call, plan_scene, say, scene, task, write
 
 ONE = {"title": "S", "tasks": [task("T")]}
@@ -119,6 +120,12 @@ def test_cost_is_shown_by_unit_phase_model_and_day(stage: Stage) -> None:
     spent = sum(run.cost_micro_usd for unit in UNITS for run in runs.of_unit(stage.read, unit))
     assert totals == {spent}
     assert "milestone/m1" in stage.sf("cost").stdout
+    assert "day (UTC)" in stage.sf("cost", "--by", "day").stdout
+
+
+def test_a_time_with_an_offset_is_that_instant_and_a_bare_one_is_utc() -> None:
+    written = ("2026-11-16T23:00:00-08:00", "2026-11-17T07:00:00", "2026-11-17T07:00:00Z")
+    assert {parse_date(text) for text in written} == {1_794_898_800_000}
 
 
 def test_a_request_that_was_cut_off_counts_at_its_estimate(stage: Stage) -> None:

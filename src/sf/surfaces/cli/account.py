@@ -64,8 +64,17 @@ def reply(speech: Speech, question: str, answer: tuple[str, ...]) -> int:
 
 
 @click.command()
-@click.option("--by", type=click.Choice(["unit", "phase", "model", "day"]), default="unit", show_default=True)
-@click.option("--since", help="Only what was spent on or after this date (YYYY-MM-DD).")
+@click.option(
+    "--by",
+    type=click.Choice(["unit", "phase", "model", "day"]),
+    default="unit",
+    show_default=True,
+    help="How to add up; days are those of UTC.",
+)
+@click.option(
+    "--since",
+    help="Only what was spent on or after this date (YYYY-MM-DD, UTC), or this time with its offset.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 @click.pass_obj
 def cost(speech: Speech, by: str, since: str | None, as_json: bool) -> int:
@@ -89,7 +98,8 @@ def cost(speech: Speech, by: str, since: str | None, as_json: bool) -> int:
         ]
         for row in report.rows
     ]
-    for line in table(lines, [by, "", "requests", "in", "out", "cost"]):
+    heading = "day (UTC)" if by == "day" else by
+    for line in table(lines, [heading, "", "requests", "in", "out", "cost"]):
         speech.say(line)
     speech.say(f"\n{report.requests} requests, {money(report.cost_micro_usd)}")
     if report.estimated_micro_usd:

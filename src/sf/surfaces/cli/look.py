@@ -103,7 +103,7 @@ def _run(run: dict[str, Any]) -> str:
 
 
 @click.command()
-@click.option("--since", help="Only units that ended on or after this date (YYYY-MM-DD).")
+@click.option("--since", help="Only units that ended on or after this date (YYYY-MM-DD, UTC).")
 @click.option("--phase", help="Only units that reached this phase.")
 @click.option(
     "--verdict", type=click.Choice(["success", "abandoned", "canceled", "reverted"]), help="Only these."
@@ -159,10 +159,11 @@ def history(
 
 
 def parse_date(text: str | None) -> int | None:
-    """A date as UNIX milliseconds. Raises BadUsage."""
+    """A date or time as UNIX milliseconds, in UTC unless it names its offset. Raises BadUsage."""
     if text is None:
         return None
     try:
-        return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         raise BadUsage(f"--since {text!r}: expected a date such as 2026-04-01") from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
