@@ -11,7 +11,7 @@ from sf.domain.dialogue import Usage
 from sf.domain.runs import Lease
 from sf.domain.spending import Account, Caps, Scope, breach
 from sf.errors import LeaseLost, SpendingReached
-from sf.store import spending
+from sf.store import runs, spending
 from sf.store.spending import Grouping, Payer
 from sf.store.tx import Tx
 from tests.support.ground import Ground
@@ -103,6 +103,31 @@ def test_a_request_that_nobody_knows_the_price_of_is_told_from_one_that_is_free(
     ground.write(write)
     [row] = spending.endings(ground.read, 0)
     assert (row["requests"], row["unpriced"], row["cost_micro_usd"]) == (2, 1, 0)
+
+
+def test_a_fan_out_keeps_its_money_until_its_end_and_what_was_not_asked_is_not_booked(ground: Ground) -> None:
+    lease, by = _claimed(ground)
+    caps = Caps(session=1000)
+
+    def promise(amount: int) -> None:
+        ground.write(lambda tx: spending.promise(tx, lease, by, amount=amount, caps=caps, now=ground.now))
+
+    promise(900)
+    with pytest.raises(SpendingReached):
+        promise(101)
+    for _ in range(4):
+        _answered(ground, _reserve(ground, lease, by, 300, session=1000), 50)
+        assert sum(_accounts(ground, by)["session"]) == 900, "what a part did not use stays with the whole"
+    _reserve(ground, lease, by, 300, session=1000)
+    assert _accounts(ground, by)["unit"] == (200, 700)
+    assert sum(row["requests"] for row in spending.report(ground.read, "model", 0)) == 5
+    assert runs.totals(ground.read)["cost_micro_usd"] == 500, "a promise is no cost"
+    ground.settle(lease, o.Crashed())
+    assert _accounts(ground, by) == dict.fromkeys(("unit", "milestone", "session"), (500, 0))
+    assert {row["how"]: row["requests"] for row in spending.endings(ground.read, 0)} == {
+        "answered": 4,
+        "crashed": 1,
+    }
 
 
 def test_a_run_that_lost_its_lease_cannot_reserve(ground: Ground) -> None:

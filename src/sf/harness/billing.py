@@ -67,13 +67,18 @@ class Billing:
         spending.record(tx, self._lease, self._payer, model=record.model, usage=record.usage, now=now)
         return record.usage.cost_micro_usd
 
-    def require_room(self, requests: int, characters: int) -> None:
-        """Price a fan-out before it starts. Raises SpendingReached when there is no room for all of it."""
+    async def promise(self, requests: int, characters: int) -> None:
+        """Reserve a fan-out as a whole before it starts. Raises SpendingReached where there is no room."""
         config, caps = self._desk.config, self._desk.rules.caps
         name = route(config, self._unit.phase).model
         each = self._desk.catalog.cost_of(name, characters // 4, config.harness.max_output_tokens)
+        if not (each and caps.any):
+            return
+        amount, now = requests * each, self._desk.clock.now()
         with self._on_terms():
-            spending.require_room(self._desk.database.read, self._payer, requests * (each or 0), caps)
+            await self._desk.database.write(
+                lambda tx: spending.promise(tx, self._lease, self._payer, amount=amount, caps=caps, now=now)
+            )
 
     @contextlib.contextmanager
     def _on_terms(self) -> Iterator[None]:

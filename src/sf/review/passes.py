@@ -27,7 +27,7 @@ async def review(agent: Agent) -> o.AnyOutcome:
     findings: list[Finding] = []
     parts = chunks(files)
     largest = max(sum(len(file.text) for file in part) for part in parts)
-    agent.billing.require_room(len(parts) + 1, largest)
+    await agent.billing.promise(len(parts) + 1, largest)
     for number, part in enumerate(parts, 1):
         findings += await _part(agent, summary, part, number, len(parts))
     verdict = await _synthesis(agent, summary, findings)

@@ -18,6 +18,8 @@ from sf.store import leases, sql, units
 from sf.store.tx import Row, Tx
 
 _Q = sql.load("spending")
+_PROMISE = ""
+"""The model of a row that is no request."""
 Grouping = Literal["unit", "phase", "model", "day"]
 
 
@@ -65,10 +67,36 @@ def require_room(tx: Tx, by: Payer, wanted: int, caps: Caps) -> None:
 
 
 def reserve(tx: Tx, lease: Lease, by: Payer, *, model: str, estimate: int, caps: Caps, now: Instant) -> str:
-    """Reserve a request's ceiling; the reservation's id. Raises SpendingReached and reserves nothing."""
+    """Reserve a request's ceiling; the reservation's id. Raises SpendingReached and reserves nothing.
+
+    What the run has promised itself is drawn from first.
+    """
     leases.require_lease(tx, lease)
+    promised = tx.one(_Q["promise_of_run"], run=lease.run_id)
+    if promised is not None:
+        _adjust(tx, promised, -min(estimate, promised["estimate_micro_usd"]))
     require_room(tx, by, estimate, caps)
     return _open(tx, lease, by, model, estimate, now)
+
+
+def promise(tx: Tx, lease: Lease, by: Payer, *, amount: int, caps: Caps, now: Instant) -> None:
+    """Reserve what several requests of a run may cost together. Raises SpendingReached and reserves nothing.
+
+    It is a row with no model and no request. The run's requests draw from it and give back what they did not
+    use; the end of the run, also by a crash, lets go what is left.
+    """
+    leases.require_lease(tx, lease)
+    require_room(tx, by, amount, caps)
+    _open(tx, lease, by, _PROMISE, amount, now)
+
+
+def _adjust(tx: Tx, promised: Row, change: int) -> None:
+    tx.run(_Q["adjust"], id=promised["id"], by=change)
+    _post(tx, _keys(promised), reserved=change)
+
+
+def _keys(row: Row) -> dict[Scope, str]:
+    return {"unit": row["unit_id"], "milestone": row["milestone_id"], "session": row["session_id"]}
 
 
 def _open(tx: Tx, lease: Lease, by: Payer, model: str, estimate: int, now: Instant) -> str:
@@ -107,12 +135,10 @@ def settle(tx: Tx, spend_id: str, how: Settled, now: Instant, usage: Usage | Non
         now=now,
     )
     if closed:
-        keys: dict[Scope, str] = {
-            "unit": row["unit_id"],
-            "milestone": row["milestone_id"],
-            "session": row["session_id"],
-        }
-        _post(tx, keys, spent=cost, reserved=-row["estimate_micro_usd"])
+        _post(tx, _keys(row), spent=cost, reserved=-row["estimate_micro_usd"])
+        promised = tx.one(_Q["promise_of_run"], run=row["run_id"])
+        if promised is not None:
+            _adjust(tx, promised, max(0, row["estimate_micro_usd"] - cost))
     return int(cost if closed else row["cost_micro_usd"])
 
 
@@ -139,7 +165,10 @@ def record(tx: Tx, lease: Lease, by: Payer, *, model: str, usage: Usage, now: In
 
 
 def settle_open(tx: Tx, run_id: str, how: Settled, now: Instant) -> int:
-    """Settle what a run left open; how many there were."""
+    """Settle what a run left open, and let go what it had promised itself; how many requests there were."""
+    for promised in tx.all(_Q["promise_of_run"], run=run_id):
+        tx.run(_Q["drop_promise"], id=promised["id"])
+        _post(tx, _keys(promised), reserved=-promised["estimate_micro_usd"])
     rows = tx.all(_Q["open_of_run"], run=run_id)
     for row in rows:
         settle(tx, row["id"], how, now)

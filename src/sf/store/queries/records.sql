@@ -108,7 +108,7 @@ SELECT s.id, s.status, s.integration_branch, s.created_at, s.ended_at,
   (SELECT COUNT(*) FROM units u WHERE u.session_id = s.id) AS units,
   (SELECT COUNT(*) FROM units u WHERE u.session_id = s.id AND u.phase = 'complete' AND u.verdict = 'success') AS done,
   (SELECT CAST(COALESCE(SUM(COALESCE(p.cost_micro_usd, p.estimate_micro_usd)), 0) AS BIGINT)
-   FROM spend p WHERE p.session_id = s.id) AS cost_micro_usd
+   FROM spend p WHERE p.session_id = s.id AND p.model <> '') AS cost_micro_usd
 FROM sessions s ORDER BY s.id
 
 -- name: set_session

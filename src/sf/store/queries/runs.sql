@@ -32,7 +32,8 @@ SELECT * FROM runs WHERE unit_id_snap = :unit AND ended_at IS NULL ORDER BY atte
 -- name: totals
 SELECT COUNT(*) AS runs, COALESCE(SUM(input_tokens), 0) AS input_tokens, COALESCE(SUM(output_tokens), 0) AS output_tokens,
   COALESCE(SUM(ended_at - started_at), 0) AS milliseconds,
-  (SELECT COALESCE(SUM(a.spent_micro_usd + a.reserved_micro_usd), 0) FROM spend_accounts a WHERE a.scope = 'session')
+  (SELECT COALESCE(SUM(a.spent_micro_usd), 0) FROM spend_accounts a WHERE a.scope = 'session')
+    + (SELECT COALESCE(SUM(s.estimate_micro_usd), 0) FROM spend s WHERE s.settled_at IS NULL AND s.model <> '')
     AS cost_micro_usd
 FROM runs
 
@@ -40,8 +41,9 @@ FROM runs
 SELECT COUNT(*) AS runs, COALESCE(SUM(input_tokens), 0) AS input_tokens, COALESCE(SUM(output_tokens), 0) AS output_tokens,
   COALESCE(SUM(cache_read_tokens), 0) AS cache_read_tokens,
   COALESCE(SUM(ended_at - started_at), 0) AS milliseconds, MAX(model) AS model,
-  (SELECT COALESCE(SUM(a.spent_micro_usd + a.reserved_micro_usd), 0) FROM spend_accounts a
-   WHERE a.scope = 'unit' AND a.key = :unit) AS cost_micro_usd
+  (SELECT COALESCE(SUM(a.spent_micro_usd), 0) FROM spend_accounts a WHERE a.scope = 'unit' AND a.key = :unit)
+    + (SELECT COALESCE(SUM(s.estimate_micro_usd), 0) FROM spend s
+       WHERE s.settled_at IS NULL AND s.model <> '' AND s.unit_id = :unit) AS cost_micro_usd
 FROM runs WHERE unit_id_snap = :unit
 
 -- name: turn
@@ -64,14 +66,14 @@ SELECT seq, turn, content FROM messages WHERE run_id = :run ORDER BY seq
 SELECT COUNT(*) AS turns, COALESCE(SUM(input_tokens), 0) AS input_tokens, COALESCE(SUM(output_tokens), 0) AS output_tokens,
   COALESCE(SUM(cache_read_tokens), 0) AS cache_read_tokens, MAX(model) AS model,
   (SELECT COALESCE(SUM(COALESCE(s.cost_micro_usd, s.estimate_micro_usd)), 0) FROM spend s
-   WHERE s.run_id = :run AND s.opened_at >= (SELECT r.started_at FROM runs r WHERE r.id = :run)) AS cost_micro_usd
+   WHERE s.run_id = :run AND s.model <> '' AND s.opened_at >= (SELECT r.started_at FROM runs r WHERE r.id = :run)) AS cost_micro_usd
 FROM turns WHERE run_id = :run
 
 -- name: history
 SELECT u.id AS unit_id, u.title, u.type, u.workflow, u.verdict, u.phase_status, u.archived_at, u.updated_at,
   u.reverted_at,
   (SELECT group_concat(DISTINCT r.model) FROM runs r WHERE r.unit_id_snap = u.id AND r.model IS NOT NULL) AS models,
-  (SELECT COALESCE(SUM(a.spent_micro_usd + a.reserved_micro_usd), 0) FROM spend_accounts a
+  (SELECT COALESCE(SUM(a.spent_micro_usd), 0) FROM spend_accounts a
    WHERE a.scope = 'unit' AND a.key = u.id) AS cost_micro_usd,
   (SELECT COUNT(*) FROM runs r WHERE r.unit_id_snap = u.id) AS runs,
   (SELECT e.commit_id FROM evidence e WHERE e.unit_id = u.id AND e.kind = 'merge' AND e.commit_id IS NOT NULL ORDER BY e.id DESC LIMIT 1) AS commit_id
@@ -90,7 +92,7 @@ LIMIT :most
 SELECT u.id AS unit_id, u.title, u.type, u.workflow, u.verdict, u.phase_status, u.archived_at, u.updated_at,
   u.reverted_at,
   (SELECT string_agg(DISTINCT r.model, ',') FROM runs r WHERE r.unit_id_snap = u.id AND r.model IS NOT NULL) AS models,
-  (SELECT COALESCE(SUM(a.spent_micro_usd + a.reserved_micro_usd), 0) FROM spend_accounts a
+  (SELECT COALESCE(SUM(a.spent_micro_usd), 0) FROM spend_accounts a
    WHERE a.scope = 'unit' AND a.key = u.id) AS cost_micro_usd,
   (SELECT COUNT(*) FROM runs r WHERE r.unit_id_snap = u.id) AS runs,
   (SELECT e.commit_id FROM evidence e WHERE e.unit_id = u.id AND e.kind = 'merge' AND e.commit_id IS NOT NULL ORDER BY e.id DESC LIMIT 1) AS commit_id

@@ -19,6 +19,15 @@ WHERE id = :id AND settled_at IS NULL
 -- name: open_of_run
 SELECT * FROM spend WHERE run_id = :run AND settled_at IS NULL ORDER BY id
 
+-- name: promise_of_run
+SELECT * FROM spend WHERE run_id = :run AND settled_at IS NULL AND model = ''
+
+-- name: adjust
+UPDATE spend SET estimate_micro_usd = estimate_micro_usd + :by WHERE id = :id
+
+-- name: drop_promise
+DELETE FROM spend WHERE id = :id AND model = ''
+
 -- name: account
 SELECT * FROM spend_accounts WHERE scope = :scope AND key = :key
 
@@ -34,24 +43,24 @@ ON CONFLICT (scope, key) DO UPDATE SET
 SELECT s.unit_id AS name, MAX(u.title) AS title, COUNT(*) AS requests, SUM(s.input_tokens) AS input_tokens,
   SUM(s.output_tokens) AS output_tokens, SUM(COALESCE(s.cost_micro_usd, s.estimate_micro_usd)) AS cost_micro_usd
 FROM spend s LEFT JOIN units u ON u.id = s.unit_id
-WHERE s.opened_at >= :since GROUP BY s.unit_id ORDER BY 6 DESC, 1
+WHERE s.opened_at >= :since AND s.model <> '' GROUP BY s.unit_id ORDER BY 6 DESC, 1
 
 -- name: by_phase
 SELECT phase AS name, '' AS title, COUNT(*) AS requests, SUM(input_tokens) AS input_tokens,
   SUM(output_tokens) AS output_tokens, SUM(COALESCE(cost_micro_usd, estimate_micro_usd)) AS cost_micro_usd
-FROM spend WHERE opened_at >= :since GROUP BY phase ORDER BY 6 DESC, 1
+FROM spend WHERE opened_at >= :since AND model <> '' GROUP BY phase ORDER BY 6 DESC, 1
 
 -- name: by_model
 SELECT model AS name, '' AS title, COUNT(*) AS requests, SUM(input_tokens) AS input_tokens,
   SUM(output_tokens) AS output_tokens, SUM(COALESCE(cost_micro_usd, estimate_micro_usd)) AS cost_micro_usd
-FROM spend WHERE opened_at >= :since GROUP BY model ORDER BY 6 DESC, 1
+FROM spend WHERE opened_at >= :since AND model <> '' GROUP BY model ORDER BY 6 DESC, 1
 
 -- name: by_day
 SELECT opened_at / 86400000 AS day, COUNT(*) AS requests, SUM(input_tokens) AS input_tokens,
   SUM(output_tokens) AS output_tokens, SUM(COALESCE(cost_micro_usd, estimate_micro_usd)) AS cost_micro_usd
-FROM spend WHERE opened_at >= :since GROUP BY 1 ORDER BY 1
+FROM spend WHERE opened_at >= :since AND model <> '' GROUP BY 1 ORDER BY 1
 
 -- name: endings
 SELECT how, COUNT(*) AS requests, SUM(COALESCE(cost_micro_usd, estimate_micro_usd)) AS cost_micro_usd,
   SUM(CASE WHEN cost_micro_usd IS NULL AND settled_at IS NOT NULL THEN 1 ELSE 0 END) AS unpriced
-FROM spend WHERE opened_at >= :since GROUP BY how
+FROM spend WHERE opened_at >= :since AND model <> '' GROUP BY how
