@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sf.errors import BadUsage, GitFailed, NotARepository, UnsupportedRepository
-from sf.workspaces.git import Git
+from sf.workspaces.git import Call, Git, failure
 from sf.workspaces.owned import OwnedRepository
 from sf.workspaces.refusals import BranchMoved, CheckoutBusy
 from sf.workspaces.repository import Head, UserRepository
@@ -334,3 +334,20 @@ async def test_a_git_that_does_not_end_is_killed(project: Project) -> None:
         await project.owned.git.run(
             "hash-object", str(project.base / "fifo"), git_dir=project.owned.git_dir, timeout=0.5
         )
+
+
+async def test_a_failing_git_tells_its_reason_and_no_advice(project: Project) -> None:
+    call = Call(("rev-list", "main", "nowhere"), project.root / ".git")
+    with pytest.raises(GitFailed, match=r"exit code 128: fatal: .*nowhere") as failed:
+        await Git().run(*call.args, git_dir=call.git_dir)
+    assert "hint:" not in failed.value.message
+    for stderr, said in (
+        (
+            "hint: a\nhint: b\nhint: c\nwarning: d\nerror: why\nfatal: so\n",
+            "error: why; fatal: so; warning: d",
+        ),
+        ("one\ntwo\nthree\nfour\nerror: why\n", "error: why; one; two"),
+        ("hint: nothing else\n", "hint: nothing else"),
+        ("", "no message"),
+    ):
+        assert failure(call, 1, stderr).message.endswith(f"exit code 1: {said}")

@@ -37,7 +37,10 @@ _SETTINGS = (
     "gc.auto=0",
     "maintenance.auto=false",
     "advice.detachedHead=false",
+    # Asked for by GIT_GRAFT_FILE; it would stand before the reason of every failure.
+    "advice.graftFileDeprecated=false",
 )
+_FAULTS = ("fatal:", "error:")
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -227,9 +230,11 @@ async def _discard(pipe: asyncio.StreamReader) -> None:
 
 
 def failure(call: Call, code: int, stderr: str) -> GitFailed:
-    """The one clear line for a git command that failed."""
+    """The one clear line for a git command that failed: faults first, advice only when there is no more."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    said = "; ".join(lines[:3]) or "no message"
+    told = [line for line in lines if not line.startswith("hint:")] or lines
+    told.sort(key=lambda line: not line.startswith(_FAULTS))
+    said = "; ".join(told[:3]) or "no message"
     return GitFailed(f"{call.name()} failed with exit code {code}: {said}")
 
 
