@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sf.app import accounts, reports
 from sf.domain import events
 from sf.domain.units import HoldKind
 from sf.store import records, runs
@@ -37,6 +38,12 @@ def test_an_untracked_file_in_the_way_is_not_overwritten(stage: Stage) -> None:
     assert stage.auto().ending == "waiting"
     assert (stage.root / "a.txt").read_text() == "precious\n"
     assert stage.unit("slice/m1/s1").attempt <= runs_before + 1
+    [blocker] = reports.status(stage.project).blockers
+    [question] = accounts.questions(stage.project)
+    assert blocker.detail == "untracked files are in the way: a.txt"
+    assert question.question.splitlines() == [blocker.detail, "move them away"]
+    assert blocker.way_out.startswith("move them away, then sf auto")
+    assert reports.why(stage.project, "slice/m1/s1").way_out == blocker.way_out
     (stage.root / "a.txt").unlink()
     assert stage.auto().ending == "done"
 

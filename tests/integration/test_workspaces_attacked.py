@@ -176,8 +176,10 @@ async def test_edits_that_the_index_was_told_to_overlook_survive_a_landing(
         user_git(project.root, "update-index", flag, "src/a.py")
         write(project.root, {"src/a.py": mine})
         new = await project.next_commit({"src/a.py": "a = 2\n"})
-        with pytest.raises(CheckoutBusy):
+        with pytest.raises(CheckoutBusy) as busy:
             await project.user.land("main", old, new, project.owned)
+        assert f"src/a.py ({flag[2:]})" in busy.value.message
+        assert f"git update-index --no-{flag[2:]} src/a.py" in busy.value.hint
         assert (project.root / "src/a.py").read_text() == mine
         assert await project.tip() == old
         user_git(project.root, "update-index", f"--no-{flag[2:]}", "src/a.py")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from pathlib import Path
 
@@ -138,3 +139,29 @@ async def test_a_configuration_that_git_cannot_read_names_no_ignore_file(tmp_pat
     environ = {"HOME": str(tmp_path / "home"), "GIT_CONFIG_NOSYSTEM": "1"}
     write(tmp_path / "home", {".gitconfig": "[core\nexcludesFile"})
     assert await ignored(project, environ, ".env") == []
+
+
+async def test_line_endings_that_the_user_wants_everywhere_are_no_change(tmp_path: Path) -> None:
+    project = await Project.make(tmp_path)
+    root, home = project.root, tmp_path / "home"
+    environ = {"HOME": str(home), "GIT_CONFIG_SYSTEM": str(tmp_path / "system")}
+
+    async def opened() -> UserRepository:
+        return await UserRepository.open(root, tmp_path / "state", Git(), environ=environ)
+
+    write(tmp_path, {"system": "[core]\n\tautocrlf = false\n"})
+    write(home, {".gitconfig": "[core]\n\tautocrlf = Yes\n\tpager = touch never\n"})
+    (root / "src/a.py").unlink()
+    user_git(root, "-c", "core.autocrlf=true", "checkout", "-q", "src/a.py")
+    os.utime(root / "src/a.py", (1, 1))
+    user = await opened()
+    assert await user.dirty() == []
+    said = (user.git_dir / "config").read_text()
+    assert "autocrlf = true" in said and "pager" not in said
+    old = await project.tip()
+    await user.land("main", old, await project.next_commit({"src/b.py": "b = 2\n"}), project.owned)
+    assert (root / "src/b.py").read_bytes() == b"b = 2\r\n"
+    assert user_git(root, "-c", "core.autocrlf=true", "status", "--porcelain") == ""
+    user_git(root, "config", "core.autocrlf", "input")
+    said = ((await opened()).git_dir / "config").read_text()
+    assert "autocrlf = input" in said, "the repository's own value wins"

@@ -64,21 +64,21 @@ async def test_a_branch_that_is_not_out_moves_alone(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("trouble", "path"),
+    ("trouble", "path", "hint"),
     [
-        ("unstaged", "README.md"),
-        ("staged", "README.md"),
-        ("staged new file", "fresh.txt"),
-        ("untracked", "added.txt"),
-        ("ignored", "build/out.log"),
-        ("file for folder", "build"),
-        ("link for folder", "build"),
-        ("merging", "MERGE_HEAD"),
-        ("deleted", "src/b.py"),
+        ("unstaged", "README.md", "commit or stash"),
+        ("staged", "README.md", "commit or stash"),
+        ("staged new file", "fresh.txt", "commit or stash"),
+        ("untracked", "added.txt", "move them away"),
+        ("ignored", "build/out.log", "move them away"),
+        ("file for folder", "build", "move them away"),
+        ("link for folder", "build", "move them away"),
+        ("merging", ".git/MERGE_HEAD", "finish it or abort it"),
+        ("deleted", "src/b.py", "commit or stash"),
     ],
 )
 async def test_a_busy_checkout_refuses_before_anything_moves(
-    project: Project, trouble: str, path: str
+    project: Project, trouble: str, path: str, hint: str
 ) -> None:
     root, old = project.root, await project.tip()
     new = await project.next_commit({"added.txt": "new\n", "build/out.log": "built\n", "src/a.py": "a = 2\n"})
@@ -90,7 +90,7 @@ async def test_a_busy_checkout_refuses_before_anything_moves(
         case "link for folder":
             (root / "build").symlink_to("src")
         case "merging":
-            (root / ".git/MERGE_HEAD").write_text(f"{old}\n")
+            (root / path).write_text(f"{old}\n")
         case "deleted":
             (root / path).unlink()
     if trouble.startswith("staged"):
@@ -98,7 +98,8 @@ async def test_a_busy_checkout_refuses_before_anything_moves(
     before = state_of(root)
     with pytest.raises(CheckoutBusy) as busy:
         await project.user.land("main", old, new, project.owned)
-    assert busy.value.code == "checkout_dirty" and path in busy.value.paths
+    assert busy.value.code == "checkout_dirty" and hint in busy.value.hint
+    assert [root / found for found in busy.value.paths] == [root / path]
     assert state_of(root) == before
     assert not list((root / ".git").rglob("*.lock"))
 
@@ -112,14 +113,32 @@ async def test_a_moved_branch_is_refused(project: Project) -> None:
     assert moved.value.code == "branch_moved" and moved.value.actual == await project.tip()
 
 
-async def test_a_branch_out_in_another_worktree_is_refused(project: Project) -> None:
+async def test_a_branch_out_in_another_worktree_is_refused_with_what_helps(project: Project) -> None:
     old = await project.tip()
     new = await project.next_commit({"x": "1\n"})
     user_git(project.root, "checkout", "-q", "-b", "other")
-    user_git(project.root, "worktree", "add", "-q", str(project.base / "second"), "main")
-    with pytest.raises(CheckoutBusy):
-        await project.user.land("main", old, new, project.owned)
+    second = project.base / "second"
+    user_git(project.root, "worktree", "add", "-q", str(second), "main")
+
+    async def refusal() -> CheckoutBusy:
+        with pytest.raises(CheckoutBusy) as busy:
+            await project.user.land("main", old, new, project.owned)
+        assert str(second) in busy.value.message
+        return busy.value
+
+    assert "switch to another branch" in (await refusal()).hint
+    user_git(second, "-c", "sequence.editor=sed -i s/pick/edit/", "rebase", "-q", "-i", "--root")
+    assert "abort" in (await refusal()).hint
+    user_git(second, "rebase", "--abort")
+    user_git(project.root, "worktree", "lock", str(second))
+    shutil.rmtree(second)
+    assert f"git worktree unlock {second}" in (await refusal()).hint
+    user_git(project.root, "worktree", "unlock", str(second))
+    gone = await refusal()
+    assert gone.hint == "git worktree prune" and all(Path(path).exists() for path in gone.paths)
     assert await project.user.branch_commit("main") == old
+    user_git(project.root, "worktree", "prune")
+    await project.user.land("main", old, new, project.owned)
 
 
 @pytest.mark.parametrize("lock", ["HEAD.lock", "index.lock", "refs/heads/main.lock"])
@@ -127,8 +146,9 @@ async def test_a_lock_of_another_git_is_respected(project: Project, lock: str) -
     old = await project.tip()
     new = await project.next_commit({"x": "1\n"})
     (project.root / ".git" / lock).write_text("theirs")
-    with pytest.raises(CheckoutBusy):
+    with pytest.raises(CheckoutBusy, match=f"holds {project.root}/.git/{lock}$") as busy:
         await project.user.land("main", old, new, project.owned)
+    assert busy.value.hint == "wait for it, or remove the file if no git runs"
     assert (project.root / ".git" / lock).read_text() == "theirs"
     (project.root / ".git" / lock).unlink()
     assert not list((project.root / ".git").rglob("*.lock"))

@@ -68,7 +68,7 @@ class Project:
     async def make(cls, base: Path, root: Path | None = None) -> Project:
         place = root or make_user_repository(base / "project")
         git = Git()
-        user = await UserRepository.open(place, base / "state", git)
+        user = await UserRepository.open(place, base / "state", git, environ=ENVIRONMENT)
         owned = await OwnedRepository.open(base / "owned.git", user, git)
         head = await user.head()
         if head.commit is not None:

@@ -10,6 +10,7 @@ import msgspec
 from sf.app.stores import place_of
 from sf.domain.attention import ANSWERS, Question
 from sf.domain.clock import SystemClock, brief_duration
+from sf.domain.units import CURE
 from sf.paths import Project
 from sf.store import attention, spending
 from sf.store.connection import open_reader
@@ -40,7 +41,7 @@ def _line(item: Question, now: int) -> QuestionLine:
         id=item.id,
         kind=item.kind,
         unit_id=item.unit_id or "",
-        question=item.question,
+        question="\n".join(filter(None, (item.question, item.data.get(CURE)))),
         takes=ANSWERS[item.kind],
         asked_ago_ms=now - item.created_at,
         default=item.default_answer or "",

@@ -13,7 +13,7 @@ from sf.domain.excerpt import one_line
 from sf.domain.ids import full_id
 from sf.domain.queue import standing
 from sf.domain.runs import Run
-from sf.domain.units import GATE_BLOCKED, WAY_OUT, Status, Unit
+from sf.domain.units import GATE_BLOCKED, Status, Unit, way_out
 from sf.errors import SfError
 from sf.observe import disk
 from sf.observe.disk import DiskUse
@@ -141,7 +141,7 @@ def _blockers(tx: Tx) -> list[BlockerLine]:
     lines = []
     for row in blockers.open_blockers(tx):
         unit = units.find(tx, row["unit_id"] or "")
-        way = _way_out(row, unit)
+        way = _way_out(tx, row, unit)
         lines.append(
             BlockerLine(
                 id=row["id"],
@@ -155,10 +155,11 @@ def _blockers(tx: Tx) -> list[BlockerLine]:
     return lines
 
 
-def _way_out(row: Any, unit: Unit | None) -> str:
+def _way_out(tx: Tx, row: Any, unit: Unit | None) -> str:
     """The way on from a blocker, which need not be the one that holds its unit."""
     if unit is not None and unit.hold_kind is not None and unit.held_by == row["event"]:
-        return WAY_OUT[unit.hold_kind].format(id=unit.id, blocker=row["id"])
+        asked = next(iter(attention.of_unit(tx, unit.id)), None)
+        return way_out(unit.hold_kind, unit.id, row["id"], asked.data if asked else {})
     if row["event"] == "Paused":
         return "sf resume"
     if row["event"] == GATE_BLOCKED:
@@ -242,6 +243,8 @@ def _reason(project: Project, tx: Tx, unit: Unit, now: Instant) -> str:
     detail = _detail(tx, unit, now)
     if unit.terminal and unit.hold_detail and unit.reverted_at is None:
         detail = unit.hold_detail
+    if unit.hold_kind is not None:
+        detail = one_line(unit.hold_detail, 1000)
     if unit.open_children:
         detail = f"{unit.open_children} open"
     if state == "ready" and not _has_begun(tx, unit):

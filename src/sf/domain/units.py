@@ -45,11 +45,21 @@ WAY_OUT: dict[HoldKind, str] = {
     HoldKind.BLOCKED: 'sf reassess-resolve {id} "your answer"',
     HoldKind.MERGE_CONFLICT: "resolve the markers in its worktree (sf why {id}), then sf merge-resolve {id}",
     HoldKind.NO_EVIDENCE: "add a gate to [harness.gates], then sf merge-resolve {id}",
-    HoldKind.CHECKOUT_DIRTY: "commit or stash your changes, then sf auto (a running one looks by itself)",
+    HoldKind.CHECKOUT_DIRTY: "{cure}, then sf auto (a running one looks by itself)",
     HoldKind.CRASH_LOOP: "sf force-clear {blocker}",
     HoldKind.RUN_LIMIT: "sf force-clear {blocker}",
     HoldKind.BUDGET: 'sf reply {id} "dollars more", or raise [budget] (sf looks by itself)',
 }
+
+CURE = "cure"
+"""The key of a question's data that says what clears the cause of its hold away."""
+
+
+def way_out(kind: HoldKind, unit_id: str, blocker_id: str, data: dict[str, Any]) -> str:
+    """How a person lets a unit go on, by the data of the question that its hold put."""
+    cure = data.get(CURE, "put the checkout right")
+    return WAY_OUT[kind].format(id=unit_id, blocker=blocker_id, cure=cure)
+
 
 RECHECKED = frozenset({HoldKind.CHECKOUT_DIRTY, HoldKind.NO_EVIDENCE, HoldKind.BUDGET})
 """Holds whose condition sf looks at again by itself, without a model call."""

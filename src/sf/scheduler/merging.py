@@ -11,7 +11,7 @@ from pathlib import Path
 from sf.domain import events
 from sf.domain import outcomes as o
 from sf.domain.reverting import landing_subject
-from sf.domain.units import HoldKind, Merging, Status, Unit
+from sf.domain.units import CURE, HoldKind, Merging, Status, Unit
 from sf.errors import NoProduct, WorkspaceFailed
 from sf.harness import judging
 from sf.harness.agent import Agent
@@ -160,8 +160,9 @@ async def _move_branch(agent: Agent, head: str, commit: str) -> o.AnyOutcome | N
         return None
     except CheckoutBusy as busy:
         _remember_obstacle(desk, unit, tuple(busy.paths))
-        named = f": {', '.join(busy.paths[:10])}" if busy.paths else ""
-        return o.Held(HoldKind.CHECKOUT_DIRTY, f"{busy.message}{named}")
+        # A name that is not UTF-8 would not go into the question's row.
+        cure = busy.hint.encode("utf-8", "backslashreplace").decode()
+        return o.Held(HoldKind.CHECKOUT_DIRTY, busy.message, {CURE: cure} if cure else {})
     return o.Done("merged")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from sf.errors import GitFailed
-from sf.workspaces import _facade, _restore
+from sf.workspaces import _busy, _facade, _restore
 from sf.workspaces._journal import Desk, Journal
 from sf.workspaces._layout import Layout
 from sf.workspaces._refs import RefTransaction, read_ref, update_ref
@@ -44,10 +44,7 @@ class Landing:
         """Land `new` on `branch`; a cancellation waits until the landing is whole."""
         others = worktrees_using(self._layout, branch, but=self._layout.git_dir if checkout else None)
         if others:
-            raise CheckoutBusy(
-                f"branch {branch} is checked out in another worktree",
-                paths=tuple(str(path) for path in others),
-            )
+            raise _busy.elsewhere(self._layout, branch, others)
         journal = Journal(secrets.token_hex(16), branch, old, new, "checking")
         task = asyncio.ensure_future(self._land(journal, source, checkout=checkout))
         try:
@@ -113,7 +110,7 @@ class Landing:
             raise CheckoutBusy(f"the checkout has just left branch {journal.branch}")
         marks = unfinished(self._layout)
         if marks:
-            raise CheckoutBusy("the checkout is in the middle of another operation", paths=tuple(marks))
+            raise _busy.midway(self._layout, marks)
         # The branch first: a commit made since is a moved branch, not a staged change.
         await self._check_branch(f"refs/heads/{journal.branch}", journal.old)
         if self._layout.index.exists():
@@ -147,7 +144,7 @@ class Landing:
             return await RefTransaction.prepare(self._git, call, name, journal.new, journal.old)
         except GitFailed as error:
             await self._check_branch(name, journal.old)
-            raise CheckoutBusy(f"branch {journal.branch} is locked: {error.message}") from error
+            raise _busy.ref_locked(self._layout, journal.branch, error) from error
 
     async def _move_files(self, journal: Journal) -> None:
         try:
@@ -160,7 +157,8 @@ class Landing:
                 pass_fds=(self._desk.descriptor,),
             )
         except GitFailed as error:
-            raise CheckoutBusy(f"the checkout could not be moved: {error.message}") from error
+            where = (self._git, self._layout, self._facade, self._desk.index)
+            raise await _busy.unmoved(*where, journal.old, journal.new, error) from error
 
 
 async def recover(git: Git, layout: Layout, state: Path) -> str | None:

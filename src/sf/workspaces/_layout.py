@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from sf.errors import BadUsage, NotARepository, UnsupportedRepository
+from sf.workspaces import _everywhere
 from sf.workspaces.git import Git
 
 _KNOWN_EXTENSIONS = {
@@ -28,6 +30,7 @@ _COPIED = {
     "core.eol": ("lf", "crlf", "native"),
     "core.logallrefupdates": ("true", "false", "always"),
 }
+_SPELLINGS = {"yes": "true", "on": "true", "1": "true", "no": "false", "off": "false", "0": "false"}
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -103,16 +106,23 @@ class Settings(msgspec.Struct, frozen=True):
     excludes: str | None
 
 
-async def settings(git: Git, layout: Layout, facade: Path) -> Settings:
-    """Return what the repository's configuration says; raise UnsupportedRepository for unproven formats."""
+async def settings(git: Git, layout: Layout, facade: Path, environ: Mapping[str, str]) -> Settings:
+    """Return what the repository's configuration says, or else the user's; refuse unproven formats.
+
+    Raises UnsupportedRepository.
+    """
     found = await _read_config(git, layout.common / "config", facade)
     if found.get("extensions.worktreeconfig", "").lower() in ("true", "1", "yes", "on"):
         found |= await _read_config(git, layout.git_dir / "config.worktree", facade)
     _refuse_unproven(layout, found)
-    copied = {
-        key: value.lower() for key, value in found.items() if key in _COPIED and value.lower() in _COPIED[key]
-    }
-    return Settings(copied, found.get("core.excludesfile"))
+    everywhere = await _everywhere.values(git, facade, _COPIED, environ)
+    return Settings(_lawful(everywhere) | _lawful(found), found.get("core.excludesfile"))
+
+
+def _lawful(found: dict[str, str]) -> dict[str, str]:
+    """Those of the values that are copied, each in the one way to write it."""
+    written = {key: _SPELLINGS.get(value.lower(), value.lower()) for key, value in found.items()}
+    return {key: value for key, value in written.items() if value in _COPIED.get(key, ())}
 
 
 async def origin(git: Git, layout: Layout, facade: Path) -> str:
@@ -124,11 +134,7 @@ async def _read_config(git: Git, path: Path, facade: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
     output = await git.run("config", "--file", str(path), "--no-includes", "-z", "--list", git_dir=facade)
-    values: dict[str, str] = {}
-    for entry in output.names():
-        key, newline, value = entry.partition("\n")
-        values[key] = value if newline else "true"
-    return values
+    return _everywhere.parse(output.names())
 
 
 def _refuse_unproven(layout: Layout, found: dict[str, str]) -> None:

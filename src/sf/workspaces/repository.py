@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
 from sf.errors import BadUsage, GitFailed
-from sf.workspaces import _excludes, _facade, _layout
+from sf.workspaces import _busy, _excludes, _facade, _layout
 from sf.workspaces._journal import Desk
 from sf.workspaces._landing import Landed, Landing, recover
 from sf.workspaces._layout import read_small
@@ -18,7 +19,6 @@ from sf.workspaces._refs import read_ref, update_ref
 from sf.workspaces._transfer import present, transfer
 from sf.workspaces._user_checkout import dirty_paths, worktrees_using
 from sf.workspaces.git import Git, Identity
-from sf.workspaces.refusals import CheckoutBusy
 
 _FILTER = re.compile(r"\sfilter=\S")
 
@@ -54,14 +54,20 @@ class UserRepository:
 
     @classmethod
     async def open(
-        cls, root: Path, state: Path, git: Git, identity: Identity | None = None
+        cls,
+        root: Path,
+        state: Path,
+        git: Git,
+        identity: Identity | None = None,
+        environ: Mapping[str, str] | None = None,
     ) -> UserRepository:
         """Open the repository whose top level is `root`, keeping the façade below `state`."""
         layout = _layout.locate(root)
         state = state.resolve()
         repository = cls(layout, state, git, identity or Identity())
         _facade.build(layout, repository.git_dir)
-        settings = await _layout.settings(git, layout, repository.git_dir)
+        environ = os.environ if environ is None else environ
+        settings = await _layout.settings(git, layout, repository.git_dir, environ)
         _facade.configure(layout, repository.git_dir, settings.copied)
         repository.excludes = settings.excludes
         return repository
@@ -226,4 +232,4 @@ class UserRepository:
     def _refuse_checked_out(self, name: str) -> None:
         users = worktrees_using(self._layout, name)
         if users:
-            raise CheckoutBusy(f"branch {name} is checked out", paths=tuple(str(path) for path in users))
+            raise _busy.elsewhere(self._layout, name, users)
