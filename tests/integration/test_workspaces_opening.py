@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sf.errors import BadUsage, GitFailed, NotARepository, UnsupportedRepository
+from sf.workspaces._merge import merge_trees
 from sf.workspaces.git import Call, Git, failure
 from sf.workspaces.owned import OwnedRepository
 from sf.workspaces.refusals import BranchMoved, CheckoutBusy
@@ -283,6 +284,18 @@ async def test_what_no_marker_can_show_is_laid_out_beside(project: Project) -> N
     swapped = await owned.merge_trees(theirs, ours)
     other = next(item.other for item in swapped.beside if item.path == "gone.txt")
     assert await owned.show_file(str(swapped.laid_out), other, 99) == b"nothing: deleted there\n"
+
+
+async def test_a_conflict_is_laid_out_however_large_its_files_are(project: Project) -> None:
+    owned, long = project.owned, "line\n" * 20_000
+    base = await project.next_commit({"logo.bin": "\0old" + long, "long.txt": "old\n" + long})
+    ours = await project.next_commit({"logo.bin": "\0ours" + long, "long.txt": "ours\n" + long}, base)
+    theirs = await project.next_commit({"logo.bin": "\0theirs" + long, "long.txt": "theirs\n" + long}, base)
+    merged = await merge_trees(Git(most=len(long) // 2), owned.git_dir, ours, theirs)
+    assert [item.path for item in merged.conflicts] == ["logo.bin", "long.txt"]
+    [beside] = merged.beside
+    assert beside.path == "logo.bin", "long.txt has markers"
+    assert await owned.show_file(str(merged.laid_out), beside.other, 7) == b"\0theirs"
 
 
 async def test_merges_diffs_and_logs(project: Project) -> None:

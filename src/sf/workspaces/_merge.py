@@ -85,7 +85,7 @@ async def _lay_beside(
     beside: list[Beside] = []
     for item in conflicts:
         present = await _entry(git, git_dir, tree, item.path)
-        if present is not None and await _is_marked(git, git_dir, present, label):
+        if present is not None and await _is_marked(git, git_dir, item, present, label):
             continue
         other = item.ours if item.theirs is not None and present == item.theirs else item.theirs
         name = f"{BESIDE}/{len(beside) + 1}-{item.path.rsplit('/', 1)[-1]}"
@@ -107,11 +107,18 @@ async def _entry(git: Git, git_dir: Path, tree: str, path: str) -> Version | Non
     return Version(mode, object_id)
 
 
-async def _is_marked(git: Git, git_dir: Path, present: Version, label: str) -> bool:
-    if present.mode not in ("100644", "100755"):
+async def _is_marked(git: Git, git_dir: Path, item: Contested, present: Version, label: str) -> bool:
+    """Whether the tree has markers at a path; git looks, for a blob may be larger than any output."""
+    sides = [side.object_id for side in (item.ours, item.theirs) if side is not None]
+    if present.mode not in ("100644", "100755") or present.object_id in sides:
         return False
-    content = (await git.run("cat-file", "blob", present.object_id, git_dir=git_dir)).stdout
-    return f"<<<<<<< {label}".encode() in content
+    found = await git.run(
+        *("grep", "--quiet", "--text", "--fixed-strings", "-e", f"<<<<<<< {label}", present.object_id),
+        git_dir=git_dir,
+        ok=(0, 1),
+        timeout=300.0,
+    )
+    return found.code == 0
 
 
 async def _blob(git: Git, git_dir: Path, content: bytes) -> str:

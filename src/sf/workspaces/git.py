@@ -93,8 +93,11 @@ class Git:
         *,
         search_path: str = "/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin",
         held: tuple[int, ...] = (),
+        most: int = _MAX_OUTPUT,
     ) -> None:
         self._search_path = search_path
+        # What a process may write when its caller names no limit of its own.
+        self._most = most
         # Descriptors of locks that a git process keeps held when sf dies before it.
         self._held = held
 
@@ -109,11 +112,12 @@ class Git:
         ok: Sequence[int] = (0,),
         identity: Identity | None = None,
         pass_fds: tuple[int, ...] = (),
-        most: int = _MAX_OUTPUT,
+        most: int | None = None,
         home: str = "",
     ) -> Output:
         """Run one git command to its end; raise GitFailed when its exit code is not in `ok`."""
-        call = Call(args, git_dir, work_tree, index, identity or Identity(), pass_fds, most, home or NOWHERE)
+        limit = self._most if most is None else most
+        call = Call(args, git_dir, work_tree, index, identity or Identity(), pass_fds, limit, home or NOWHERE)
         process = await self.start(call)
         return await _finish(call, process, stdin, timeout, ok)
 
