@@ -141,10 +141,20 @@ async def test_a_branch_out_in_another_worktree_is_refused_with_what_helps(proje
     await project.user.land("main", old, new, project.owned)
 
 
-@pytest.mark.parametrize("lock", ["HEAD.lock", "index.lock", "refs/heads/main.lock"])
-async def test_a_lock_of_another_git_is_respected(project: Project, lock: str) -> None:
+@pytest.mark.parametrize(
+    ("lock", "out"),
+    [
+        ("HEAD.lock", True),
+        ("index.lock", True),
+        ("refs/heads/main.lock", True),
+        ("refs/heads/main.lock", False),
+    ],
+)
+async def test_a_lock_of_another_git_is_respected(project: Project, lock: str, out: bool) -> None:
     old = await project.tip()
     new = await project.next_commit({"x": "1\n"})
+    if not out:
+        user_git(project.root, "checkout", "-q", "-b", "other")
     (project.root / ".git" / lock).write_text("theirs")
     with pytest.raises(CheckoutBusy, match=f"holds {project.root}/.git/{lock}$") as busy:
         await project.user.land("main", old, new, project.owned)
@@ -152,7 +162,7 @@ async def test_a_lock_of_another_git_is_respected(project: Project, lock: str) -
     assert (project.root / ".git" / lock).read_text() == "theirs"
     (project.root / ".git" / lock).unlink()
     assert not list((project.root / ".git").rglob("*.lock"))
-    assert (await project.user.land("main", old, new, project.owned)).checkout
+    assert (await project.user.land("main", old, new, project.owned)).checkout == out
 
 
 async def test_a_cancelled_landing_is_whole(project: Project) -> None:

@@ -63,10 +63,10 @@ def midway(layout: Layout, marks: list[str]) -> CheckoutBusy:
 
 
 def ref_locked(layout: Layout, branch: str, error: GitFailed) -> CheckoutBusy:
-    """The refusal for a branch that cannot be locked, as a rule since another git has it."""
+    """The refusal for a branch that cannot be moved, as a rule since another git has locked it."""
     lock = layout.common / "refs" / "heads" / f"{branch}.lock"
     if not lock.exists():
-        return CheckoutBusy(f"branch {branch} could not be locked: {error.message}")
+        return CheckoutBusy(f"branch {branch} could not be moved: {error.message}")
     return CheckoutBusy(
         f"another git process holds {lock}",
         paths=(str(lock),),

@@ -81,7 +81,10 @@ class Landing:
             raise CheckoutBusy(f"branch {journal.branch} has just been checked out")
         self._desk.write(msgspec.structs.replace(journal, step="preparing"))
         name = f"refs/heads/{journal.branch}"
-        await update_ref(self._git, self._facade, name, journal.new, journal.old, identity=self._identity)
+        try:
+            await update_ref(self._git, self._facade, name, journal.new, journal.old, identity=self._identity)
+        except GitFailed as error:
+            raise _busy.ref_locked(self._layout, journal.branch, error) from error
 
     async def _with_checkout(self, journal: Journal) -> None:
         await self._desk.lock(journal)
