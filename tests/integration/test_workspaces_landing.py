@@ -73,6 +73,8 @@ async def test_a_branch_that_is_not_out_moves_alone(project: Project) -> None:
         ("ignored", "build/out.log", "move them away"),
         ("file for folder", "build", "move them away"),
         ("link for folder", "build", "move them away"),
+        ("link to a folder, below", "src/modules.log", "move them away"),
+        ("pipe, below", "src/deep/pipe.log", "move them away"),
         ("merging", ".git/MERGE_HEAD", "finish it or abort it"),
         ("deleted", "src/b.py", "commit or stash"),
     ],
@@ -81,7 +83,10 @@ async def test_a_busy_checkout_refuses_before_anything_moves(
     project: Project, trouble: str, path: str, hint: str
 ) -> None:
     root, old = project.root, await project.tip()
-    new = await project.next_commit({"added.txt": "new\n", "build/out.log": "built\n", "src/a.py": "a = 2\n"})
+    files: dict[str, str | None] = {"added.txt": "new\n", "build/out.log": "built\n", "src/a.py": "a = 2\n"}
+    if trouble.endswith("below"):
+        files = {"src/a.py": None, "src/b.py": None, "src": "a file\n"}
+    new = await project.next_commit(files)
     match trouble:
         case "unstaged" | "staged":
             write(root, {"README.md": "mine\n"})
@@ -89,6 +94,11 @@ async def test_a_busy_checkout_refuses_before_anything_moves(
             write(root, {path: "mine\n"})
         case "link for folder":
             (root / "build").symlink_to("src")
+        case "link to a folder, below":
+            (root / path).symlink_to(project.base)
+        case "pipe, below":
+            (root / path).parent.mkdir()
+            os.mkfifo(root / path)
         case "merging":
             (root / path).write_text(f"{old}\n")
         case "deleted":

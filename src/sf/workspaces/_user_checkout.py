@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from sf.workspaces._layout import Layout, read_small
@@ -102,12 +102,19 @@ def _obstacles(root: Path, path: str, gone: set[str]) -> set[str]:
         return set()
     if not stat.S_ISDIR(status.st_mode):
         return {path}
-    below = {
-        os.path.relpath(os.path.join(folder, name), root)  # noqa: PTH118 - os.walk gives text
-        for folder, _, names in os.walk(root / path)
-        for name in names
-    }
-    return below - gone
+    return {os.path.relpath(found, root) for found in _below(root / path)} - gone
+
+
+def _below(top: Path) -> Iterator[str]:
+    """Everything below a folder that is no folder itself; as for git, an empty one is nothing."""
+    for folder, folders, names in os.walk(top):
+        # Links to folders are listed among the folders, though nothing walks into them.
+        yield from (path for name in (*names, *folders) if not _is_folder(path := f"{folder}/{name}"))
+
+
+def _is_folder(path: str) -> bool:
+    status = _lstat(Path(path))
+    return status is not None and stat.S_ISDIR(status.st_mode)
 
 
 def _lstat(path: Path) -> os.stat_result | None:
