@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -22,7 +23,7 @@ from sf.scheduler import replies
 from sf.scheduler.intents import INTENTS
 from sf.store import attention, records, spending, units
 from tests.support.ground import GATED, Ground, Refused
-from tests.support.samples import task_plan
+from tests.support.samples import milestone_plan, piece, task_plan
 
 A = "task/a1"
 
@@ -245,10 +246,12 @@ def test_the_session_pauses_and_resumes(ground: Ground) -> None:
     assert ground.read.all("SELECT 1 FROM session_blockers WHERE resolved_at IS NULL") == []
 
 
-def test_the_plan_file_adds_keeps_and_archives_milestones(ground: Ground) -> None:
-    def entry(goal: str) -> dict[str, str]:
-        return {"goal": goal, "workflow": "feature", "content": FEATURE, "branch": "main"}
+def entry(goal: str) -> dict[str, str]:
+    """A milestone of a plan file."""
+    return {"goal": goal, "workflow": "feature", "content": FEATURE, "branch": "main"}
 
+
+def test_the_plan_file_adds_keeps_and_archives_milestones(ground: Ground) -> None:
     first = ground.intend("plan_reload", milestones=[entry("one"), entry("two"), entry("three")])
     assert first["added"] == ["milestone/m1", "milestone/m2", "milestone/m3"]
     assert (
@@ -261,6 +264,36 @@ def test_the_plan_file_adds_keeps_and_archives_milestones(ground: Ground) -> Non
         "archived": ["milestone/m1"],
         "in_flight": ["milestone/m2"],
     }
+
+
+def test_what_is_put_back_into_the_plan_file_is_planned_again_unless_it_was_done(ground: Ground) -> None:
+    ground.intend("plan_reload", milestones=[entry("done")])
+    ground.run("milestone/m1", o.Done(), o.Planned(milestone_plan(piece("all"))))
+    ground.finish()
+    assert ground.unit("milestone/m1").succeeded
+    every = [entry("done"), entry("removed"), entry("abandoned"), entry("stays")]
+    assert len(ground.intend("plan_reload", milestones=every)["added"]) == 3
+    ground.intend("abandon", unit_id="milestone/m3", reason="enough")
+    assert ground.intend("plan_reload", milestones=every)["added"] == [], "the file still names them"
+    assert ground.intend("plan_reload", milestones=[entry("stays")])["archived"] == ["milestone/m2"]
+    assert ground.intend("plan_reload", milestones=every)["added"] == ["milestone/m5", "milestone/m6"]
+    assert [ground.unit(f"milestone/m{number}").title for number in (5, 6)] == ["removed", "abandoned"]
+    assert ground.intend("plan_reload", milestones=every)["added"] == []
+
+
+def test_a_reload_leaves_alone_what_came_from_another_folders_plan_or_from_a_person(ground: Ground) -> None:
+    def reload(folder: str, *goals: str) -> dict[str, Any]:
+        milestones = [entry(goal) for goal in goals]
+        return ground.intend("plan_reload", milestones=milestones, folder=folder, shared=True)
+
+    assert reload("here", "one", "both")["added"] == ["milestone/m1", "milestone/m2"]
+    ground.intend("plan", **entry("said"))
+    there = reload("there", "two", "both")
+    assert there == {"added": ["milestone/m4"], "archived": [], "in_flight": []}, "both want it done, once"
+    assert reload("there", "both")["archived"] == ["milestone/m4"]
+    assert reload("here", "three")["archived"] == ["milestone/m1", "milestone/m2"]
+    assert reload("there", "both")["added"] == ["milestone/m6"], "nobody else's plan has it any more"
+    assert not ground.unit("milestone/m3").terminal
 
 
 def test_force_dispatch_says_what_it_overrides(ground: Ground) -> None:

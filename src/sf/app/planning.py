@@ -6,10 +6,11 @@ import asyncio
 import re
 from typing import Any
 
-from sf.app import intake, templates
+from sf.app import intake, stores, templates
 from sf.app.trust import load_config
 from sf.errors import BadUsage, DetachedHead, EmptyRepository
-from sf.paths import Project
+from sf.paths import Project, identify
+from sf.store.place import Url
 from sf.workspaces.git import Git
 from sf.workspaces.repository import UserRepository
 
@@ -82,7 +83,7 @@ async def _branch(project: Project, configured: str) -> str:
 
 
 def reload(project: Project) -> dict[str, Any]:
-    """Bring the milestones into line with .sf/plan.md."""
+    """Bring the milestones that came from this folder's .sf/plan.md into line with it."""
     try:
         text = project.plan_file.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -95,7 +96,10 @@ def reload(project: Project) -> dict[str, Any]:
     for entry in parse_plan_file(text):
         chosen = _common(project, entry.pop("workflow", None))
         milestones.append({**chosen, **entry})
-    return intake.submit(project, "plan_reload", {"milestones": milestones})
+    identify(project)
+    shared = isinstance(stores.chosen(project, load_config(project)), Url)
+    payload = {"milestones": milestones, "folder": project.key, "shared": shared}
+    return intake.submit(project, "plan_reload", payload)
 
 
 def parse_plan_file(text: str) -> list[dict[str, Any]]:

@@ -94,9 +94,11 @@ def _plan(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer
 def _reload(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
     """Bring the milestones into line with .sf/plan.md: add new ones, archive removed ones not yet begun.
 
-    One that was reverted counts as not there: it is planned again.
+    A goal that the plan of any folder names is planned once. What was removed, or reverted, counts as not
+    there: it is planned again when it is named again.
     """
     wanted = {entry["goal"].strip().splitlines()[0]: entry for entry in payload["milestones"]}
+    folder = payload.get("folder", "")
     added, removed, kept = [], [], []
     present = {
         str(unit.metadata["plan_file"]): unit
@@ -104,16 +106,20 @@ def _reload(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answ
         if unit.type == "milestone" and "plan_file" in unit.metadata and unit.reverted_at is None
     }
     for title, unit in present.items():
-        if title in wanted or unit.terminal:
+        foreign = payload.get("shared", False) and unit.metadata.get("plan_folder") != folder
+        if title in wanted or foreign or unit.completed:
             continue
-        if unit.attempt == 0:
+        if not unit.terminal and unit.attempt > 0:
+            kept.append(unit.id)
+            continue
+        if not unit.terminal:
             lifecycle.cancel(tx, unit, "removed from .sf/plan.md", rules, now)
             removed.append(unit.id)
-        else:
-            kept.append(unit.id)
+        left = {key: value for key, value in unit.metadata.items() if key != "plan_file"}
+        units.set_metadata(tx, unit.id, left)
     for title, entry in wanted.items():
         if title not in present:
-            metadata = {**entry.get("metadata", {}), "plan_file": title}
+            metadata = {**entry.get("metadata", {}), "plan_file": title, "plan_folder": folder}
             added.append(_plan(tx, {**payload, **entry, "metadata": metadata}, rules, now)["unit_id"])
     return {"added": added, "archived": removed, "in_flight": kept}
 

@@ -202,6 +202,11 @@ def set_plan(tx: Tx, unit_id: str, plan: Plan, now: Instant) -> None:
     tx.run(_Q["set_plan"], id=unit_id, plan=msgspec.json.encode(plan).decode(), now=now)
 
 
+def set_metadata(tx: Tx, unit_id: str, metadata: dict[str, Any]) -> None:
+    """Replace what is noted about the unit."""
+    tx.run(_Q["set_metadata"], id=unit_id, metadata=msgspec.json.encode(metadata).decode())
+
+
 def set_place(
     tx: Tx, unit_id: str, *, workspace: str, now: Instant, branch: str | None = None, base: str | None = None
 ) -> None:

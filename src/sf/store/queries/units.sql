@@ -37,6 +37,9 @@ UPDATE units SET run_allowance = run_allowance + 1 WHERE id = :id
 -- name: set_plan
 UPDATE units SET plan = :plan, updated_at = :now WHERE id = :id
 
+-- name: set_metadata
+UPDATE units SET metadata = :metadata WHERE id = :id
+
 -- name: set_place
 UPDATE units SET workspace = :workspace, branch = COALESCE(:branch, branch),
   base_commit = COALESCE(:base, base_commit), updated_at = :now WHERE id = :id
