@@ -18,13 +18,13 @@ from sf.domain.clock import SystemClock
 from sf.domain.events import Event
 from sf.domain.ids import ulid
 from sf.domain.units import Status
-from sf.scheduler import intents
+from sf.scheduler import claims, intents
 from sf.scheduler.admission import Selection
 from sf.scheduler.loop import Result
-from sf.store import runs, sessions
-from sf.store.connection import transact
+from sf.store import runs, sessions, units
+from sf.store.connection import engine_of, transact, writing
 from sf.store.tx import Tx
-from tests.support.stage import CONFIG, PASSING, Stage, plan_scene, say, scene, task, write
+from tests.support.stage import CONFIG, PASSING, SHORT, Stage, plan_scene, say, scene, task, write
 from tests.support.stores import Server
 
 SCENES = (
@@ -99,6 +99,32 @@ def test_a_unit_is_dispatched_out_of_turn_only_where_its_work_is(pair: tuple[Sta
     done = there.sf("dispatch", "task/m1/s1/t2")
     assert (done.returncode, "belongs to another folder" in done.stderr) == (2, True), done.stderr
     assert here.unit("task/m1/s1/t2").open_blockers == 1, "nothing was changed"
+
+
+def test_who_loses_a_race_for_a_unit_takes_the_next_one(pair: tuple[Stage, Stage]) -> None:
+    here, there = pair
+    there.configure(CONFIG + "[harness.concurrency]\nmax_agents = 1\n")
+    there.workflow("short", SHORT)
+    first, second = here.plan("one", priority=1), there.plan("two", adhoc=True, workflow="short")
+    rules, place = rules_of(load_config(here.project)), place_of(here.project)
+
+    def take() -> None:
+        """As an autopilot does: nobody is rung for."""
+        connection = writing(engine_of(place))
+        connection.begin()
+        tx, now, station = Tx(connection), SystemClock().now(), here.project.key
+        unit = units.get(tx, first)
+        assert claims.take(tx, unit, holder="h", host="h", station=station, rules=rules, now=now)
+        connection.commit()
+        connection.close()
+
+    def watch(event: Event) -> None:
+        if event.name == events.PRE_DISPATCH and event.unit_id == first:
+            take()
+
+    result = there.auto(watch=watch)
+    assert (result.ending, result.detail) == ("done", "")
+    assert there.unit(second).verdict == "success" and there.unit(first).station == here.project.key
 
 
 def test_questions_of_the_other_are_a_reason_to_wait_and_no_failure(pair: tuple[Stage, Stage]) -> None:

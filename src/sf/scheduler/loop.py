@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Literal
 
 import msgspec
@@ -231,15 +231,7 @@ class Loop:
 
     async def _dispatch(self, seen: Glance) -> Glance:
         full = seen.questions > self._desk.config.attention.max_waiting or bool(self._house.crowded)
-        found = admission.admit(
-            self._desk.database.read,
-            self._desk.config.harness.concurrency,
-            self._roster.units,
-            self._selection,
-            self._dispatched,
-            station=self._desk.station,
-            begun_only=full,
-        )
+        found = self._admitted(self._roster.units, begun_only=full)
         # A hook may take its time: what it allowed does not wait for what it is asked next.
         hooked = bool(self._desk.hooks.commands("pre_dispatch"))
         while found and not self._selection.spent(self._dispatched):
@@ -254,24 +246,41 @@ class Loop:
                 seen = self._upkeep.look()
         return seen
 
+    def _admitted(self, running: Collection[Unit], *, begun_only: bool = False) -> list[Unit]:
+        """What could be dispatched now, beside what is running."""
+        return admission.admit(
+            self._desk.database.read,
+            self._desk.config.harness.concurrency,
+            running,
+            self._selection,
+            self._dispatched,
+            station=self._desk.station,
+            begun_only=begun_only,
+        )
+
     async def _claim(self, batch: list[Unit]) -> int:
         """Take the units in one transaction and begin the runs of those that could be taken; how many."""
         now, rules, station = self._desk.clock.now(), self._desk.rules, self._desk.station
 
-        def write(tx: Tx) -> list[tuple[Unit, Lease]]:
+        def write(tx: Tx) -> tuple[list[tuple[Unit, Lease]], bool]:
             self._write_marks(tx)
             if station:
                 # Others write to the store as well, by clocks of their own.
                 floor.rise(tx)
-            taken = [
+            tried = [
                 claims.take(
                     tx, unit, holder=self._holder, host=self._host, station=station, rules=rules, now=now
                 )
                 for unit in batch
             ]
-            return [claimed for claimed in taken if claimed is not None]
+            missed = [unit for unit, claimed in zip(batch, tried, strict=True) if claimed is None]
+            changed = any(units.find(tx, unit.id) != unit for unit in missed)
+            return [claimed for claimed in tried if claimed is not None], changed
 
-        taken = await self._desk.database.write(write)
+        taken, changed = await self._desk.database.write(write)
+        if changed:
+            # Another autopilot may have been first: what is left to do is not what this tick saw.
+            self.wake()
         self._to_mark.clear()
         self._dispatched += len(taken)
         for unit, lease in taken:
@@ -332,5 +341,7 @@ class Loop:
             full = back_pressure(self._upkeep.look().questions, self._desk.config.attention.max_waiting)
             if full:
                 return "waiting", full
+            if self._admitted(()):
+                return "waiting", "a unit became ready at the very end: sf auto"
             return "failed", f"{left} open unit(s) can neither run nor wait for anything: sf doctor"
         return "done", ""
