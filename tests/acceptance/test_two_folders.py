@@ -101,6 +101,17 @@ def test_a_unit_is_dispatched_out_of_turn_only_where_its_work_is(pair: tuple[Sta
     assert here.unit("task/m1/s1/t2").open_blockers == 1, "nothing was changed"
 
 
+def test_a_prompt_is_done_where_it_was_asked_for(pair: tuple[Stage, Stage]) -> None:
+    here, there = pair
+    there.workflow("short", SHORT)
+    unit = there.plan("fix the typo", adhoc=True, workflow="short")
+    assert here.auto().ending == "done" and here.unit(unit).attempt == 0, "nobody else takes it"
+    assert there.auto(Selection(only=frozenset({unit}))).ending == "done"
+    assert there.unit(unit).verdict == "success" and (there.root / "one.txt").exists()
+    goal = there.plan("a goal")
+    assert here.unit(goal).station is None, "a goal is anybody's"
+
+
 def test_who_loses_a_race_for_a_unit_takes_the_next_one(pair: tuple[Stage, Stage]) -> None:
     here, there = pair
     there.configure(CONFIG + "[harness.concurrency]\nmax_agents = 1\n")

@@ -34,6 +34,8 @@ def plan(
         "goal": goal,
         "priority": priority,
         "adhoc": adhoc,
+        # What is asked for here and now is done here; a goal is whose autopilot takes it first.
+        "station": _station(project) if adhoc else "",
         "metadata": _metadata(workflow, link_issue),
     }
     return intake.submit(project, "plan", payload)
@@ -43,6 +45,12 @@ def has_gates(project: Project) -> bool:
     """Whether anything would prove what is merged."""
     gates = load_config(project).harness.gates
     return bool(gates.post_slice or gates.post_task)
+
+
+def _station(project: Project) -> str:
+    """This folder's lasting name where others may share its store; empty where the store is its own file."""
+    identify(project)
+    return project.key if isinstance(stores.chosen(project, load_config(project)), Url) else ""
 
 
 def _metadata(workflow: str | None, issue: int | None) -> dict[str, Any]:
@@ -96,8 +104,7 @@ def reload(project: Project) -> dict[str, Any]:
     for entry in parse_plan_file(text):
         chosen = _common(project, entry.pop("workflow", None))
         milestones.append({**chosen, **entry})
-    identify(project)
-    shared = isinstance(stores.chosen(project, load_config(project)), Url)
+    shared = bool(_station(project))
     payload = {"milestones": milestones, "folder": project.key, "shared": shared}
     return intake.submit(project, "plan_reload", payload)
 

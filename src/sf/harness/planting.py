@@ -33,6 +33,7 @@ def plant_goal(
     now: Instant,
     adhoc: bool = False,
     priority: int | None = None,
+    station: str | None = None,
     metadata: dict[str, Any] | None = None,
 ) -> str:
     """A milestone for a goal, or one task with no slice for an ad-hoc prompt; its id."""
@@ -51,6 +52,7 @@ def plant_goal(
         title=title,
         description=description,
         priority=priority,
+        station=station,
         metadata=metadata,
         run_allowance=rules.base.max_runs,
         now=now,

@@ -81,6 +81,7 @@ def _plan(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer
         session_id=session_id,
         adhoc=payload.get("adhoc", False),
         priority=payload.get("priority"),
+        station=payload.get("station") or None,
         metadata={
             **(payload.get("metadata") or {}),
             "integration_branch": payload["branch"],
