@@ -18,11 +18,14 @@ from sf.domain.clock import SystemClock
 from sf.domain.events import Event
 from sf.domain.ids import ulid
 from sf.domain.units import Status
+from sf.errors import DetachedHead
 from sf.scheduler import claims, intents
 from sf.scheduler.admission import Selection
 from sf.scheduler.loop import Result
+from sf.scheduler.notices import Notices
 from sf.store import runs, sessions, units
-from sf.store.connection import engine_of, transact, writing
+from sf.store.connection import engine_of, open_reader, transact, writing
+from sf.store.place import Url
 from sf.store.tx import Tx
 from tests.support.stage import CONFIG, PASSING, SHORT, Stage, plan_scene, say, scene, task, write
 from tests.support.stores import Server
@@ -136,6 +139,38 @@ def test_who_loses_a_race_for_a_unit_takes_the_next_one(pair: tuple[Stage, Stage
     result = there.auto(watch=watch)
     assert (result.ending, result.detail) == ("done", "")
     assert there.unit(second).verdict == "success" and there.unit(first).station == here.project.key
+
+
+def test_a_session_goes_on_while_one_of_them_works(pair: tuple[Stage, Stage]) -> None:
+    here, there = pair
+    there.plan("one")
+    there.git("switch", "-q", "--detach")
+    place = place_of(here.project)
+    assert isinstance(place, Url)
+
+    def status() -> str:
+        session = sessions.current(open_reader(place))
+        return str(session["status"]) if session else ""
+
+    async def meanwhile() -> list[str]:
+        notices = Notices(place, lambda: None, lambda: None)
+        with pytest.raises(DetachedHead):
+            await autopilot(there.project)
+        refused = status()
+        there.git("switch", "-q", "main")
+        await autopilot(there.project, selection=Selection(most=1))
+        await notices.aclose()
+        return [refused, status()]
+
+    now = SystemClock().now()
+    transact(place, lambda tx: sessions.set_status(tx, sessions.ensure(tx, now), "running", now))
+    assert asyncio.run(meanwhile()) == ["running"] * 2, "neither a refused start nor an end is the other's"
+    there.auto(Selection(most=1))
+    assert status() == "idle"
+    there.git("switch", "-q", "--detach")
+    with pytest.raises(DetachedHead):
+        there.auto()
+    assert status() == "failed", "nobody else is there"
 
 
 def test_questions_of_the_other_are_a_reason_to_wait_and_no_failure(pair: tuple[Stage, Stage]) -> None:

@@ -121,11 +121,14 @@ async def _bells(desk: Desk, loop: Loop) -> AsyncIterator[None]:
 
 
 def _record_refusal(project: Project, error: SfError) -> None:
-    """Leave for `sf status` why the session did not start; a project that has no session yet has no row."""
+    """Leave for `sf status` why the session did not start; a project that has no session yet has no row.
+
+    The row is shared by every folder on a store: while an autopilot of another one lives, it is that one's.
+    """
 
     def write(tx: Tx) -> None:
         session = sessions.current(tx)
-        if session is not None and session["status"] != "paused":
+        if session is not None and session["status"] != "paused" and not sessions.seats(tx):
             sessions.set_status(tx, session["id"], "failed", SystemClock().now(), error.line())
 
     with contextlib.suppress(SfError):
@@ -164,8 +167,9 @@ async def _record_end(desk: Desk, result: Result) -> None:
 
     def write(tx: Tx) -> None:
         session = sessions.current(tx)
-        # What the operator paused stays paused, however the loop ended.
-        if session is not None and session["status"] != "paused" and result.ending in statuses:
+        # What the operator paused stays paused, however the loop ended; what others work on goes on.
+        over = sessions.seats(tx) <= 1
+        if session is not None and session["status"] != "paused" and result.ending in statuses and over:
             sessions.set_status(tx, session["id"], statuses[result.ending], now, result.detail)
 
     await desk.database.write(write)

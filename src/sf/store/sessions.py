@@ -47,6 +47,12 @@ def listed(tx: Tx) -> Sequence[Row]:
     return tx.all(_Q["sessions"])
 
 
+def seats(tx: Tx) -> int:
+    """How many autopilots have a seat at a store on a server, of whatever folder; a file has none."""
+    row = tx.one(_Q["seats"])
+    return int(row["n"]) if row else 0
+
+
 def set_status(tx: Tx, session_id: str, status: SessionStatus, now: Instant, detail: str = "") -> None:
     """Write where the session stands."""
     tx.run(_Q["set_session"], id=session_id, status=status, detail=detail, now=now)

@@ -111,6 +111,15 @@ SELECT s.id, s.status, s.integration_branch, s.created_at, s.ended_at,
    FROM spend p WHERE p.session_id = s.id AND p.model <> '') AS cost_micro_usd
 FROM sessions s ORDER BY s.id
 
+-- name: seats
+SELECT 0 AS n
+
+-- name: seats @postgres
+SELECT COUNT(DISTINCT pid) AS n FROM pg_locks
+WHERE locktype = 'advisory' AND granted AND objsubid = 1
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+  AND ((classid::bigint << 32) | objid::bigint) = hashtextextended('sf.seat.' || current_schema(), 0)
+
 -- name: set_session
 UPDATE sessions SET status = :status, detail = :detail, updated_at = :now WHERE id = :id
 
