@@ -17,13 +17,16 @@ from sf.domain import events
 from sf.domain.clock import SystemClock
 from sf.domain.events import Event
 from sf.domain.ids import ulid
+from sf.domain.knowledge import Lesson
+from sf.domain.outcomes import GateFailed
 from sf.domain.units import Status
 from sf.errors import DetachedHead
+from sf.harness import lessons
 from sf.scheduler import claims, intents
 from sf.scheduler.admission import Selection
 from sf.scheduler.loop import Result
 from sf.scheduler.notices import Notices
-from sf.store import runs, sessions, units
+from sf.store import knowledge, runs, sessions, units
 from sf.store.connection import engine_of, open_reader, transact, writing
 from sf.store.place import Url
 from sf.store.tx import Tx
@@ -171,6 +174,31 @@ def test_a_session_goes_on_while_one_of_them_works(pair: tuple[Stage, Stage]) ->
     with pytest.raises(DetachedHead):
         there.auto()
     assert status() == "failed", "nobody else is there"
+
+
+def test_lessons_wait_for_the_memory_of_the_folder_that_learned_them(pair: tuple[Stage, Stage]) -> None:
+    here, there = pair
+    for stage in pair:
+        config = stage.project.global_config
+        told = config.read_text().replace('mode = "off"', 'mode = "embedded"\nembedder = "static"')
+        config.write_text(told)
+    there.workflow("short", SHORT)
+    unit = there.plan("two", adhoc=True, workflow="short")
+    place, now = place_of(here.project), SystemClock().now()
+    rules = rules_of(load_config(there.project), bank="project/x")
+    refused = GateFailed("check", "expected 1, found 2")
+
+    def teach(tx: Tx) -> None:
+        knowledge.enqueue(tx, "project/x", [Lesson("of nobody in particular")], now)
+        knowledge.enqueue(tx, "project/x", [Lesson("here")], now, here.project.key)
+        lessons.mistake_made(tx, units.get(tx, unit), refused, rules, now)
+
+    transact(place, teach)
+    assert here.auto().ending == "done"
+    (left,) = knowledge.due(here.read, now)
+    assert left.lesson.metadata == {"source_unit": unit} and left.attempts == 0
+    there.auto(Selection(most=1))
+    assert knowledge.waiting(there.read).count == 0
 
 
 def test_questions_of_the_other_are_a_reason_to_wait_and_no_failure(pair: tuple[Stage, Stage]) -> None:

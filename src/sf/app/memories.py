@@ -148,13 +148,14 @@ def remember_survey(project: Project, found: Findings) -> Remembered:
 
     # Before an event loop runs: finding the store may need one of its own.
     place = stores.place_of(project)
+    station = "" if isinstance(place, Path) else project.key
 
     async def ask(memory: Memory, bank: str, config: Config) -> Remembered:
         try:
             kept = await memory.retain(bank, lessons)
         except MemoryUnavailable as error:
             now = SystemClock().now()
-            transact(place, lambda tx: knowledge.enqueue(tx, bank, lessons, now))
+            transact(place, lambda tx: knowledge.enqueue(tx, bank, lessons, now, station))
             return Remembered(0, f"{len(lessons)} findings wait for the memory: {error.message}")
         return Remembered(sum(not each.refused for each in kept))
 

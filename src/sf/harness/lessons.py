@@ -31,7 +31,7 @@ def mistake_made(tx: Tx, unit: Unit, outcome: o.GateFailed, rules: Rules, now: I
         return
     pattern = gate_mistake(outcome.gate, redacted(outcome.output), redacted(unit.title), unit.id)
     knowledge.mirror(tx, pattern, f"{unit.phase.value} {rules.bank}", now)
-    _keep(tx, rules, pattern.lesson(), now)
+    _keep(tx, unit, rules, pattern.lesson(), now)
 
 
 def chapter_ended(
@@ -46,7 +46,7 @@ def chapter_ended(
         return
     text = f"{without_verdicts(intent)}\n({name} for “{one_line(unit.title, 160)}”: {outcome})"
     tags = tagged("kind:chapter", f"outcome:{outcome}", f"phase:{unit.phase.value}")
-    _keep(tx, rules, Lesson(text, tags, {"unit": unit.id}, f"chapter-{chapter_id}"), now)
+    _keep(tx, unit, rules, Lesson(text, tags, {"unit": unit.id}, f"chapter-{chapter_id}"), now)
 
 
 def window_closed(tx: Tx, lease: Lease, unit: Unit, summary: str, rules: Rules, now: Instant) -> None:
@@ -58,7 +58,7 @@ def window_closed(tx: Tx, lease: Lease, unit: Unit, summary: str, rules: Rules, 
         f"While working on “{one_line(unit.title, 160)}” ({unit.phase.value}):\n{without_verdicts(summary)}"
     )
     tags = tagged("kind:session_summary", f"phase:{unit.phase.value}")
-    _keep(tx, rules, Lesson(text, tags, {"unit": unit.id, "run": lease.run_id}), now)
+    _keep(tx, unit, rules, Lesson(text, tags, {"unit": unit.id, "run": lease.run_id}), now)
 
 
 def unit_ended(tx: Tx, unit: Unit, paths: Sequence[str], rules: Rules, now: Instant) -> None:
@@ -70,11 +70,11 @@ def unit_ended(tx: Tx, unit: Unit, paths: Sequence[str], rules: Rules, now: Inst
         gates = sorted({row["gate_name"] for row in records.gate_results(tx, unit.id) if row["passed"]})
         goal = str((unit.plan or {}).get("goal", ""))
         text = learned(unit.title, goal, said, paths, gates)
-        _keep(tx, rules, _lesson(unit, text, "learning"), now)
+        _keep(tx, unit, rules, _lesson(unit, text, "learning"), now)
         _put_right(tx, unit, rules, now)
     elif unit.verdict == "abandoned":
         text = abandoned(unit.title, unit.hold_detail or said)
-        _keep(tx, rules, _lesson(unit, text, "failure"), now)
+        _keep(tx, unit, rules, _lesson(unit, text, "failure"), now)
 
 
 def _put_right(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:
@@ -85,7 +85,7 @@ def _put_right(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:
         if said and not pattern.correct_path:
             mended = msgspec.structs.replace(pattern, correct_path=one_line(said, 400))
             knowledge.mirror(tx, mended, f"{unit.phase.value} {rules.bank}", now)
-            _keep(tx, rules, mended.lesson(), now)
+            _keep(tx, unit, rules, mended.lesson(), now)
 
 
 def _lesson(unit: Unit, text: str, kind: str) -> Lesson:
@@ -102,9 +102,9 @@ def _said(tx: Tx, unit: Unit, *, since: int = 0, first: bool = False) -> str:
     return redacted(without_verdicts(told[0 if first else -1])) if told else ""
 
 
-def _keep(tx: Tx, rules: Rules, lesson: Lesson, now: Instant) -> None:
+def _keep(tx: Tx, unit: Unit, rules: Rules, lesson: Lesson, now: Instant) -> None:
     """What waits for the memory has no secret in it, for the queue is a file as well."""
     # A path that is no UTF-8 must not undo the transaction that the lesson is written in.
     text = redacted(lesson.content).encode("utf-8", "backslashreplace").decode()
     clean = msgspec.structs.replace(lesson, content=text)
-    knowledge.enqueue(tx, rules.bank, [clean], now)
+    knowledge.enqueue(tx, rules.bank, [clean], now, unit.station or "")

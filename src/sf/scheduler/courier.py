@@ -77,9 +77,8 @@ class Courier:
             self._desk.log.warning("lessons not archived", error=str(error))
 
     async def _deliver(self) -> None:
-        while found := knowledge.due(
-            self._desk.database.read, self._desk.clock.now(), _PORTION, longest=_LONGEST_MS
-        ):
+        read, clock, station = self._desk.database.read, self._desk.clock, self._desk.station
+        while found := knowledge.due(read, clock.now(), _PORTION, station, longest=_LONGEST_MS):
             for bank in dict.fromkeys(each.bank for each in found):
                 portion = [each for each in found if each.bank == bank]
                 if not await self._bring(bank, portion):

@@ -36,18 +36,31 @@ class Waiting(msgspec.Struct, frozen=True):
     error: str
 
 
-def enqueue(tx: Tx, bank: str, lessons: Iterable[Lesson], now: Instant) -> None:
-    """Keep lessons until the memory has them; call it in the transaction of what taught them."""
+def enqueue(tx: Tx, bank: str, lessons: Iterable[Lesson], now: Instant, station: str = "") -> None:
+    """Keep lessons until the memory has them; call it in the transaction of what taught them.
+
+    With a station they are for the memory of its folder, for each folder that shares a store has its own.
+    """
     for lesson in lessons:
-        tx.run(_Q["enqueue"], id=ulid(), bank=bank, payload=msgspec.json.encode(lesson).decode(), now=now)
+        text = msgspec.json.encode(lesson).decode()
+        payload = _mark(station) + text[1:] if station else text
+        tx.run(_Q["enqueue"], id=ulid(), bank=bank, payload=payload, now=now)
 
 
-def due(tx: Tx, now: Instant, most: int = 100, *, longest: int) -> list[Pending]:
-    """The lessons whose time to be delivered has come, oldest first.
+def _mark(station: str) -> str:
+    """How the payload of a lesson for the memory of one folder begins."""
+    return f'{{"station":{msgspec.json.encode(station).decode()},'
+
+
+def due(tx: Tx, now: Instant, most: int = 100, station: str = "", *, longest: int) -> list[Pending]:
+    """The lessons whose time to be delivered has come, oldest first; with a station, none for another's.
 
     One that is to wait longer than the longest wait was written by a clock that has been set back since.
     """
-    return [_pending(row) for row in tx.all(_Q["due"], now=now, latest=now + longest, most=most)]
+    mark = _mark(station) if station else ""
+    return [
+        _pending(row) for row in tx.all(_Q["due"], now=now, latest=now + longest, most=most, mark=mark)
+    ]
 
 
 def next_due(tx: Tx) -> Instant | None:

@@ -2,7 +2,9 @@
 INSERT INTO pending_retain (id, bank, payload, next_retry_at, created_at) VALUES (:id, :bank, :payload, :now, :now)
 
 -- name: due
-SELECT * FROM pending_retain WHERE next_retry_at <= :now OR next_retry_at > :latest ORDER BY id LIMIT :most
+SELECT * FROM pending_retain WHERE (next_retry_at <= :now OR next_retry_at > :latest)
+  AND (:mark = '' OR substr(payload, 1, 11) <> '{"station":' OR substr(payload, 1, length(:mark)) = :mark)
+ORDER BY id LIMIT :most
 
 -- name: next_due
 SELECT MIN(next_retry_at) AS due FROM pending_retain
