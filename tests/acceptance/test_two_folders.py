@@ -201,6 +201,16 @@ def test_lessons_wait_for_the_memory_of_the_folder_that_learned_them(pair: tuple
     assert knowledge.waiting(there.read).count == 0
 
 
+def test_nobody_waits_for_the_time_of_a_unit_that_another_has(pair: tuple[Stage, Stage]) -> None:
+    here, there = pair
+    unit = there.plan("one")
+    late = "UPDATE units SET phase_status = 'failed', attempt = 1, due_at = :due, station = :station"
+    due = SystemClock().now() + 3_600_000
+    transact(place_of(here.project), lambda tx: tx.run(late, due=due, station=here.project.key))
+    asked = autopilot(there.project, selection=Selection(only=frozenset({unit})))
+    assert asyncio.run(asyncio.wait_for(asked, 20)).ending == "done"
+
+
 def test_questions_of_the_other_are_a_reason_to_wait_and_no_failure(pair: tuple[Stage, Stage]) -> None:
     here, there = pair
     asking = scene("execute", say("Which?\n<turn_status>blocked</turn_status>"))

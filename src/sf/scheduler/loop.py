@@ -133,12 +133,12 @@ class Loop:
 
     def _waits_for_time(self) -> bool:
         """Whether something that may be dispatched is due later."""
-        read, selection = self._desk.database.read, self._selection
+        desk, selection = self._desk, self._selection
         if selection.spent(self._dispatched):
             return False
         if selection.only is None:
             return self._upkeep.look().next_due is not None
-        return any(unit.due_at is not None and selection.covers(unit) for unit in units.listed(read))
+        return any(selection.covers(unit) for unit in units.due_later(desk.database.read, desk.station))
 
     async def _tick(self) -> None:
         self._wake.clear()

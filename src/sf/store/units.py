@@ -266,6 +266,11 @@ def open_count(tx: Tx, station: str = "") -> int:
     return int(row["n"]) if row else 0
 
 
+def due_later(tx: Tx, station: str = "") -> list[Unit]:
+    """Units that wait for their time."""
+    return [unit_of(row) for row in tx.all(_Q["due_later"], station=station)]
+
+
 def held(tx: Tx, station: str = "") -> list[Unit]:
     """Parked units."""
     return [unit_of(row) for row in tx.all(_Q["held"], station=station)]

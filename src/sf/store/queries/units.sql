@@ -104,6 +104,9 @@ SELECT from_phase, to_phase, reason, transitioned_at FROM phase_transitions WHER
 SELECT COUNT(*) AS n FROM units WHERE phase <> 'complete' AND phase_status <> 'canceled' AND archived_at IS NULL
   AND (:station = '' OR COALESCE(station, :station) = :station)
 
+-- name: due_later
+SELECT * FROM units WHERE due_at IS NOT NULL AND archived_at IS NULL AND (:station = '' OR COALESCE(station, :station) = :station)
+
 -- name: held
 SELECT * FROM units WHERE hold_kind IS NOT NULL AND archived_at IS NULL AND (:station = '' OR COALESCE(station, :station) = :station) ORDER BY updated_at
 
