@@ -195,7 +195,7 @@ def test_lessons_wait_for_the_memory_of_the_folder_that_learned_them(pair: tuple
 
     transact(place, teach)
     assert here.auto().ending == "done"
-    (left,) = knowledge.due(here.read, now)
+    (left,) = knowledge.due(here.read, now, longest=0)
     assert left.lesson.metadata == {"source_unit": unit} and left.attempts == 0
     there.auto(Selection(most=1))
     assert knowledge.waiting(there.read).count == 0

@@ -16,7 +16,7 @@ from sf.domain import outcomes as o
 from sf.domain.excerpt import one_line
 from sf.domain.phases import WRITING, Phase
 from sf.domain.runs import AttemptState, Lease
-from sf.domain.units import BRANCH, HoldKind, Unit
+from sf.domain.units import BRANCH, CURE, HoldKind, Unit
 from sf.errors import (
     BranchGone,
     Canceled,
@@ -231,7 +231,7 @@ def _from_error(error: SfError) -> o.AnyOutcome:
     message = error.message + (f" ({'; '.join(details)})" if details else "")
     if isinstance(error, BranchGone):
         # One goal's branch: the others go on.
-        return o.Held(HoldKind.CHECKOUT_DIRTY, message, {BRANCH: error.branch})
+        return o.Held(HoldKind.CHECKOUT_DIRTY, error.message, {BRANCH: error.branch, CURE: error.hint})
     if isinstance(error, Mistake | ModelUnavailable | SandboxUnavailable):
         return o.Unconfigured(error.code, message)
     return o.Failed(error.code, message)

@@ -58,9 +58,7 @@ def due(tx: Tx, now: Instant, most: int = 100, station: str = "", *, longest: in
     One that is to wait longer than the longest wait was written by a clock that has been set back since.
     """
     mark = _mark(station) if station else ""
-    return [
-        _pending(row) for row in tx.all(_Q["due"], now=now, latest=now + longest, most=most, mark=mark)
-    ]
+    return [_pending(row) for row in tx.all(_Q["due"], now=now, latest=now + longest, most=most, mark=mark)]
 
 
 def next_due(tx: Tx) -> Instant | None:
