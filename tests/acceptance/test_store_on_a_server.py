@@ -276,7 +276,7 @@ def test_no_code_reaches_past_the_configuration_to_the_file() -> None:
         for path in package.rglob("*.py")
         if re.search(r"^\s*(import|from) (sqlite3|psycopg)\b", path.read_text(), re.MULTILINE)
     }
-    assert drivers == {"store/sqlite.py", "store/postgres.py", "scheduler/notices.py"}
+    assert drivers == {"store/sqlite.py", "store/postgres.py", "store/wire.py", "scheduler/notices.py"}
 
 
 def test_a_unit_is_reverted_while_nobody_works_from_the_server(stage: Stage, url: str) -> None:

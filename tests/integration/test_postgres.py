@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import select
 import socket
 import socketserver
@@ -21,7 +22,7 @@ from sf.domain.clock import Instant
 from sf.errors import ProjectLocked, StoreUnusable
 from sf.scheduler.notices import Notices, seat
 from sf.store import leases, records, runs, sessions, units
-from sf.store.connection import open_reader, transact
+from sf.store.connection import engine_of, open_reader, transact
 from sf.store.database import Database
 from sf.store.place import Url
 from sf.store.tx import Tx
@@ -42,7 +43,7 @@ def url(server: Server) -> Url:
 def end_connections(server: Server, url: Url) -> None:
     """Have the server end every connection to a place, as a restart would."""
     server.do(
-        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{url.schema}'"
+        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE '%{url.schema}'"
     )
 
 
@@ -110,11 +111,32 @@ def test_a_writer_that_another_keeps_waiting_gives_up_with_a_typed_error(url: Ur
     short = Url(f"{url.value}&options=-clock_timeout%3D200", url.schema)
 
     def inside(tx: Tx) -> None:
-        with pytest.raises(StoreUnusable, match="lock timeout"):
+        with pytest.raises(StoreUnusable, match=f"process {os.getpid()} on .* has held it for 0 s"):
             transact(short, plant_tasks)
 
     transact(url, inside)
     assert len(units.listed(open_reader(url))) == 1
+
+
+async def test_a_writer_that_hangs_in_its_transaction_is_waited_for_until_the_server_ends_it(
+    url: Url,
+) -> None:
+    transact(url, plant_tasks)
+    limits = "-clock_timeout%3D200%20-cidle_in_transaction_session_timeout%3D1000"
+    short = Url(f"{url.value}&options={limits}", url.schema)
+    told: list[str] = []
+    database = Database(short, lambda event: told.append(str(event.data["detail"])))
+    sleeper = engine_of(short).connect_writing()
+    sleeper.begin()
+    try:
+        written = await asyncio.gather(*(database.write(plant_tasks) for _ in range(3)))
+    finally:
+        sleeper.close()
+        database.close()
+    assert sorted(written) == [["task/a2"], ["task/a3"], ["task/a4"]], "each once"
+    assert len(told) == 1, "whoever looks on sees why nothing moves"
+    assert f"process {os.getpid()} on" in told[0]
+    assert "the server ends it after 1 s" in told[0]
 
 
 # --- a server that goes away ---

@@ -379,7 +379,9 @@ def _complaints(log: Log) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]
 
 def _logger(log: Log) -> Watcher:
     def write(event: events.Event) -> None:
-        if event.name == events.PHASE_CHANGE:
+        if event.name == events.WARNING and event.data.get("log"):
+            log.warning(event.data["detail"])
+        elif event.name == events.PHASE_CHANGE:
             data = event.data
             log.info(
                 "phase change completed",

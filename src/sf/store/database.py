@@ -11,10 +11,12 @@ import asyncio
 import contextlib
 import queue
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from sf.domain.events import Event
+from sf.domain.clock import SystemClock
+from sf.domain.events import WARNING, Event
 from sf.errors import SfError, StoreUnusable
 from sf.store import migrate
 from sf.store.connection import Reader, engine_of, reading, writing
@@ -91,7 +93,7 @@ class Database:
 
     def _commit(self, group: list[_Job]) -> None:
         try:
-            self._begin()
+            self._begin(group[0].loop)
             for job in group:
                 self._run(job, nested=len(group) > 1)
             if all(job.error is not None for job in group):
@@ -106,7 +108,22 @@ class Database:
         for loop in {job.loop for job in group}:
             loop.call_soon_threadsafe(self._deliver, [job for job in group if job.loop is loop])
 
-    def _begin(self) -> None:
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin, once others have had their turn: one that hangs is waited for until the server ends it."""
+        begun, told = time.monotonic(), False
+        while True:
+            try:
+                return self._begin_now()
+            except self._engine.waits as error:
+                if self._closed or time.monotonic() >= begun + self._writer.patience:
+                    raise
+                if not told:
+                    detail = f"waits to write: {error}"
+                    event = Event(WARNING, SystemClock().now(), data={"detail": detail, "log": True})
+                    loop.call_soon_threadsafe(self._publish, event)
+                    told = True
+
+    def _begin_now(self) -> None:
         """Begin, on a new connection if the present one is lost: nothing has been asked of it yet."""
         try:
             self._writer.begin()

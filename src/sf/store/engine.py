@@ -41,6 +41,11 @@ class Connection(Protocol):
         ...
 
     @property
+    def patience(self) -> float:
+        """For how many seconds a writer that may wait does so for one that hangs in its transaction."""
+        ...
+
+    @property
     def is_lost(self) -> bool:
         """Whether the other end is gone, so that only a new connection can go on."""
         ...
@@ -75,6 +80,11 @@ class Engine(Protocol):
     @property
     def outages(self) -> tuple[type[Exception], ...]:
         """What it raises when the database failed, and not the work that was asked of it."""
+        ...
+
+    @property
+    def waits(self) -> tuple[type[Exception], ...]:
+        """What `begin` raises while another writer has its turn: nothing was asked yet, so it may be soon."""
         ...
 
     def connect_reading(self, *, live: bool = False) -> Connection:

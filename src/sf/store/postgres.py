@@ -8,15 +8,15 @@ after it, they are.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
+import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import psycopg
 import psycopg.errors
-from psycopg.abc import Buffer
-from psycopg.adapt import Loader
 from psycopg.pq import TransactionStatus
 from psycopg.sql import SQL, Identifier
 
@@ -24,6 +24,7 @@ from sf.errors import StoreUnusable
 from sf.store.engine import Connection
 from sf.store.place import Url
 from sf.store.sql import Query, with_placeholders
+from sf.store.wire import ServerRow, WholeNumber, rows_of
 
 LOCK = "hashtextextended('sf.write.' || current_schema(), 0)"
 SEAT = "hashtextextended('sf.seat.' || current_schema(), 0)"
@@ -33,11 +34,21 @@ SELECT set_config(name, wanted, false)
 FROM (VALUES ('lock_timeout', '0', '10s'), ('idle_in_transaction_session_timeout', '0', '60s'),
   ('synchronous_commit', 'off', 'on')) AS settings(name, unless, wanted)
 WHERE current_setting(name) = unless;
-SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3
+SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3;
+SELECT setting::bigint / 1000.0 AS seconds FROM pg_settings WHERE name = 'idle_in_transaction_session_timeout'
 """
 """What the operator set stays, but for commits that would be lost with the server. A machine that vanished
-lets go of its locks within a minute."""
+lets go of its locks within a minute. Answers how long a transaction may be idle."""
+_HOLDER = f"""
+SELECT a.application_name AS name, EXTRACT(EPOCH FROM clock_timestamp() - a.xact_start)::bigint AS seconds
+FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE l.locktype = 'advisory' AND l.mode = 'ExclusiveLock' AND l.granted AND l.objsubid = 1
+  AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+  AND ((l.classid::bigint << 32) | l.objid::bigint) = {LOCK}
+"""
 _PATIENCE = 20.0
+_GRACE = 30.0
+"""How much longer a writer that may wait does so than the server lets another one hang."""
 _TYPES = (
     (re.compile(r"\bINTEGER\b"), "BIGINT"),
     (re.compile(r"\bREAL\b"), "DOUBLE PRECISION"),
@@ -48,48 +59,6 @@ _TYPES = (
 _QUOTED = re.compile(r"('(?:[^']|'')*')")
 
 
-class ServerRow:
-    """A row with its columns by name or by number, like SQLite's."""
-
-    __slots__ = ("_places", "_values")
-
-    def __init__(self, places: dict[str, int], values: Sequence[Any]) -> None:
-        self._places = places
-        self._values = values
-
-    def __getitem__(self, key: str | int, /) -> Any:
-        return self._values[self._places[key] if isinstance(key, str) else key]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._values)
-
-    def keys(self) -> list[str]:
-        """The names of the columns."""
-        return list(self._places)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ServerRow) and dict(self) == dict(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-def _rows(cursor: psycopg.Cursor[ServerRow]) -> Callable[[Sequence[Any]], ServerRow]:
-    # From the result itself: the driver's description makes an object of every column of every query.
-    result = cursor.pgresult
-    fields = result.nfields if result else 0
-    places = {(result.fname(number) or b"").decode(): number for number in range(fields)} if result else {}
-    return lambda values: ServerRow(places, values)
-
-
-class WholeNumber(Loader):
-    """A sum as the int that it is: PostgreSQL adds BIGINTs up to a NUMERIC."""
-
-    def load(self, data: Buffer) -> int | float:
-        """The number."""
-        text = bytes(data).decode()
-        return int(text) if text.lstrip("-").isdigit() else float(text)
-
-
 class ServerConnection:
     """A connection that opens no transaction of its own.
 
@@ -98,23 +67,28 @@ class ServerConnection:
 
     def __init__(self, url: Url) -> None:
         self._url = url
+        self._idle_limit = 0.0
         self._raw = self._connect()
 
     def _connect(self) -> psycopg.Connection[ServerRow]:
         raw = psycopg.connect(
             self._url.value,
             autocommit=True,
-            row_factory=_rows,
+            row_factory=rows_of,
             cursor_factory=psycopg.ClientCursor,
             connect_timeout=10,
-            application_name=self._url.schema or "sf",
+            application_name=_signature(self._url),
             client_encoding="utf-8",
             keepalives_idle=30,
             keepalives_interval=10,
             keepalives_count=3,
         )
         raw.adapters.register_loader("numeric", WholeNumber)
-        raw.execute(_SETTINGS)
+        answers = raw.execute(_SETTINGS)
+        while answers.nextset():
+            pass
+        row = answers.fetchone()
+        self._idle_limit = float(row["seconds"]) if row is not None else 0.0
         if self._url.schema:
             raw.execute(SQL("SET search_path = {}").format(Identifier(self._url.schema)))
         return raw
@@ -136,9 +110,31 @@ class ServerConnection:
                 self._raw.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(self._url.schema)))
 
     def begin(self) -> None:
-        """Open a transaction and take the project's lock; it is let go with the transaction."""
-        # Read committed whatever the server's default: a snapshot taken before the lock would be an old one.
-        self._raw.execute(f"BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock({LOCK})")
+        """Open a transaction and take the project's lock; it is let go with the transaction.
+
+        Raises LockNotAvailable, naming the holder, when another writer had it all the time.
+        """
+        try:
+            # Read committed whatever the server's default: a snapshot taken before the lock would be old.
+            self._raw.execute(f"BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock({LOCK})")
+        except psycopg.errors.LockNotAvailable:
+            self.rollback()
+            raise psycopg.errors.LockNotAvailable(f"lock timeout: {self._holder()}") from None
+
+    def _holder(self) -> str:
+        """Who has the project's lock, as far as the server tells."""
+        row = self._raw.execute(_HOLDER.encode()).fetchone()
+        if row is None:
+            return "other writers kept it busy"
+        held = "" if row["seconds"] is None else f" for {row['seconds']} s"
+        ended = f"; if it hangs, the server ends it after {self._idle_limit:.0f} s"
+        who = row["name"].removesuffix(self._url.schema).strip() or "another program"
+        return f"{who} has held it{held}{ended}"
+
+    @property
+    def patience(self) -> float:
+        """For how long a writer waits that may: until the server has ended a transaction that hangs."""
+        return self._idle_limit + _GRACE
 
     def commit(self) -> None:
         """Make it durable. A transaction that has failed answers COMMIT with ROLLBACK, and no error."""
@@ -204,6 +200,11 @@ class ServerConnection:
         self._raw.close()
 
 
+def _signature(url: Url) -> str:
+    """What the server shows as the name of a connection: who it is, within the 63 bytes that are kept."""
+    return f"process {os.getpid()} on {socket.gethostname()[:16]} {url.schema}".rstrip()
+
+
 def _plain(value: Any) -> Any:
     """A value as SQLite would keep it: truth as a number. PostgreSQL's text cannot hold NUL."""
     if isinstance(value, bool):
@@ -265,6 +266,7 @@ class PostgresEngine:
     dialect = "postgres"
     errors: tuple[type[Exception], ...] = (psycopg.Error,)
     outages: tuple[type[Exception], ...] = (psycopg.OperationalError, psycopg.InterfaceError)
+    waits: tuple[type[Exception], ...] = (psycopg.errors.LockNotAvailable,)
 
     def __init__(self, url: Url) -> None:
         self._url = url
@@ -313,5 +315,5 @@ def unusable(url: Url, what: str, error: Exception) -> StoreUnusable:
     # A malformed url is repeated in the driver's words, password and all.
     said = "the url is malformed" if type(error) is psycopg.ProgrammingError else str(error)
     waited = isinstance(error, psycopg.errors.LockNotAvailable)
-    hint = "another writer holds it: try again" if waited else "is the server up, and the url right?"
+    hint = "try again when it is done" if waited else "is the server up, and the url right?"
     return StoreUnusable(f"cannot {what} {url}: {said}", hint=hint)

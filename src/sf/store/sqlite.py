@@ -18,6 +18,7 @@ class FileConnection(sqlite3.Connection):
     """A connection that waits for others and opens no transaction of its own."""
 
     is_lost = False
+    patience = 0.0
 
     def begin(self) -> None:
         """Open a transaction and take the file's write lock."""
@@ -49,6 +50,7 @@ class SqliteEngine:
     dialect = "sqlite"
     errors: tuple[type[Exception], ...] = (sqlite3.Error,)
     outages: tuple[type[Exception], ...] = (sqlite3.OperationalError,)
+    waits: tuple[type[Exception], ...] = ()
 
     def __init__(self, path: Path) -> None:
         self._path = path
