@@ -81,7 +81,7 @@ async def autopilot(
                 selection=selection,
             )
             async with _bells(desk, loop):
-                restore = _stop_on_signals(loop)
+                restore = _stop_on_signals(loop, desk.database.hurry)
                 signposts = Signposts(project)
                 desk.bus.subscribe(signposts)
                 herald = Herald(desk)
@@ -139,7 +139,7 @@ def _log_takeover(project: Project, stale: lock.Holder) -> None:
     Log(project.log_file("")).warning("stale lock taken over", pid=stale.pid, host=stale.host)
 
 
-def _stop_on_signals(loop: Loop) -> Callable[[], None]:
+def _stop_on_signals(loop: Loop, hurry: Callable[[], None]) -> Callable[[], None]:
     """End the session in order on Ctrl-C, on a request to end, and when the terminal is closed."""
     running = asyncio.get_running_loop()
     # Under nohup a hang-up is ignored, and stays so.
@@ -147,6 +147,8 @@ def _stop_on_signals(loop: Loop) -> Callable[[], None]:
     numbers = (signal.SIGINT, signal.SIGTERM, *(() if ignored else (signal.SIGHUP,)))
     for number in numbers:
         running.add_signal_handler(number, loop.stop)
+        # Heard at once, even while the event loop itself waits for a database that says nothing.
+        signal.signal(number, lambda *_: hurry())
 
     def restore() -> None:
         for number in numbers:

@@ -46,7 +46,7 @@ class Database:
     def __init__(self, place: Place, publish: Callable[[Event], None] = lambda event: None) -> None:
         self.place = place
         self._publish = publish
-        self._closed = False
+        self._closed = self._hurried = False
         self._engine = engine_of(place)
         self._writer = writing(self._engine)
         try:
@@ -68,6 +68,11 @@ class Database:
         # A caller that is canceled only stops listening: the work is done and announced all the same.
         value: T = await job.future
         return value
+
+    def hurry(self) -> None:
+        """Someone wants to end: a silent database is not waited for, a writer that hangs only once."""
+        self._hurried = True
+        self._engine.hurry()
 
     def close(self) -> None:
         """Finish what is queued and close the file."""
@@ -115,7 +120,8 @@ class Database:
             try:
                 return self._begin_now()
             except self._engine.waits as error:
-                if self._closed or time.monotonic() >= begun + self._writer.patience:
+                in_haste = self._hurried or self._closed
+                if in_haste or time.monotonic() >= begun + self._writer.patience:
                     raise
                 if not told:
                     detail = f"waits to write: {error}"

@@ -95,6 +95,10 @@ class Engine(Protocol):
         """A connection that may write, whose commits are durable."""
         ...
 
+    def hurry(self) -> None:
+        """Wait no longer for a database that is silent than an end in order takes; any thread may say so."""
+        ...
+
     def ring(self, connection: Connection) -> None:
         """Wake whoever listens, once the open transaction is committed."""
         ...

@@ -11,6 +11,7 @@ import contextlib
 import os
 import re
 import socket
+import threading
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +25,7 @@ from sf.errors import StoreUnusable
 from sf.store.engine import Connection
 from sf.store.place import Url
 from sf.store.sql import Query, with_placeholders
-from sf.store.wire import ServerRow, WholeNumber, rows_of
+from sf.store.wire import HASTE, ServerRow, WholeNumber, Wire, rows_of
 
 LOCK = "hashtextextended('sf.write.' || current_schema(), 0)"
 SEAT = "hashtextextended('sf.seat.' || current_schema(), 0)"
@@ -35,10 +36,11 @@ FROM (VALUES ('lock_timeout', '0', '10s'), ('idle_in_transaction_session_timeout
   ('synchronous_commit', 'off', 'on')) AS settings(name, unless, wanted)
 WHERE current_setting(name) = unless;
 SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3;
-SELECT setting::bigint / 1000.0 AS seconds FROM pg_settings WHERE name = 'idle_in_transaction_session_timeout'
+SELECT name, setting::bigint / 1000.0 AS seconds FROM pg_settings
+WHERE name IN ('lock_timeout', 'idle_in_transaction_session_timeout')
 """
 """What the operator set stays, but for commits that would be lost with the server. A machine that vanished
-lets go of its locks within a minute. Answers how long a transaction may be idle."""
+lets go of its locks within a minute. Answers how long each may take."""
 _HOLDER = f"""
 SELECT a.application_name AS name, EXTRACT(EPOCH FROM clock_timestamp() - a.xact_start)::bigint AS seconds
 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
@@ -65,30 +67,33 @@ class ServerConnection:
     Parameters are bound by psycopg, not by the server, which would have to guess the type of `:name IS NULL`.
     """
 
-    def __init__(self, url: Url) -> None:
+    def __init__(self, url: Url, haste: threading.Event | None = None) -> None:
         self._url = url
-        self._idle_limit = 0.0
+        self._haste = haste or threading.Event()
+        self._idle_limit = self._turn_limit = 0.0
         self._raw = self._connect()
 
-    def _connect(self) -> psycopg.Connection[ServerRow]:
-        raw = psycopg.connect(
+    def _connect(self) -> Wire:
+        raw = Wire.connect(
             self._url.value,
             autocommit=True,
             row_factory=rows_of,
             cursor_factory=psycopg.ClientCursor,
-            connect_timeout=10,
+            connect_timeout=int(HASTE) if self._haste.is_set() else 10,
             application_name=_signature(self._url),
             client_encoding="utf-8",
             keepalives_idle=30,
             keepalives_interval=10,
             keepalives_count=3,
         )
+        raw.haste = self._haste
         raw.adapters.register_loader("numeric", WholeNumber)
         answers = raw.execute(_SETTINGS)
         while answers.nextset():
             pass
-        row = answers.fetchone()
-        self._idle_limit = float(row["seconds"]) if row is not None else 0.0
+        limits = {row["name"]: float(row["seconds"]) for row in answers}
+        self._idle_limit = limits["idle_in_transaction_session_timeout"]
+        self._turn_limit = limits["lock_timeout"]
         if self._url.schema:
             raw.execute(SQL("SET search_path = {}").format(Identifier(self._url.schema)))
         return raw
@@ -114,12 +119,23 @@ class ServerConnection:
 
         Raises LockNotAvailable, naming the holder, when another writer had it all the time.
         """
+        # Read committed whatever the server's default: a snapshot taken before the lock would be an old one.
+        taken = self._raw.execute(
+            f"BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_try_advisory_xact_lock({LOCK}) AS taken"
+        )
+        taken.nextset()
+        row = taken.fetchone()
+        if row is not None and row["taken"]:
+            return
+        # Asked for by itself: a server that makes others wait says nothing, like one that is gone.
+        self._raw.turn = self._turn_limit
         try:
-            # Read committed whatever the server's default: a snapshot taken before the lock would be old.
-            self._raw.execute(f"BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock({LOCK})")
+            self._raw.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
         except psycopg.errors.LockNotAvailable:
             self.rollback()
             raise psycopg.errors.LockNotAvailable(f"lock timeout: {self._holder()}") from None
+        finally:
+            self._raw.turn = 0.0
 
     def _holder(self) -> str:
         """Who has the project's lock, as far as the server tells."""
@@ -191,7 +207,7 @@ class ServerConnection:
                 self._raw = self._connect()
                 return
             except psycopg.OperationalError:
-                if time.monotonic() >= deadline:
+                if self._haste.is_set() or time.monotonic() >= deadline:
                     raise
             time.sleep(0.25)
 
@@ -215,7 +231,7 @@ def _plain(value: Any) -> Any:
 class ReadingConnection(ServerConnection):
     """Cannot write. Looks again on a new connection when the server is gone: a read may be repeated."""
 
-    def _connect(self) -> psycopg.Connection[ServerRow]:
+    def _connect(self) -> Wire:
         raw = super()._connect()
         raw.execute("SET default_transaction_read_only = on")
         return raw
@@ -239,7 +255,7 @@ class ReadingConnection(ServerConnection):
 class Listening(ServerConnection):
     """Hears what writers ring, and holds a seat: many sessions may, or one that needs to be alone."""
 
-    def _connect(self) -> psycopg.Connection[ServerRow]:
+    def _connect(self) -> Wire:
         raw = super()._connect()
         named = raw.execute(f"SELECT {CHANNEL} AS channel").fetchone()
         raw.execute(SQL("LISTEN {}").format(Identifier(str(named["channel"] if named else ""))))
@@ -270,6 +286,7 @@ class PostgresEngine:
 
     def __init__(self, url: Url) -> None:
         self._url = url
+        self._haste = threading.Event()
 
     @property
     def name(self) -> str:
@@ -279,13 +296,13 @@ class PostgresEngine:
     def connect_reading(self, *, live: bool = False) -> ReadingConnection:
         """A connection that cannot write."""
         try:
-            return ReadingConnection(self._url)
+            return ReadingConnection(self._url, self._haste)
         except psycopg.Error as error:
             raise self.unusable("read", error) from error
 
     def connect_writing(self) -> ServerConnection:
         """A connection that may write."""
-        connection = ServerConnection(self._url)
+        connection = ServerConnection(self._url, self._haste)
         try:
             connection.require_utf8()
             connection.ensure_schema()
@@ -293,6 +310,10 @@ class PostgresEngine:
             connection.close()
             raise
         return connection
+
+    def hurry(self) -> None:
+        """Give a server that is silent two seconds from now on."""
+        self._haste.set()
 
     def ring(self, connection: Connection) -> None:
         """Notify whoever listens; the server delivers it with the commit."""

@@ -107,6 +107,9 @@ class SqliteEngine:
         if foreign:
             raise StoreUnusable(f"{self._path} is a database of another program", hint=_NOT_OURS)
 
+    def hurry(self) -> None:
+        """A file is never silent."""
+
     def ring(self, connection: Connection) -> None:
         """A file has no bell: `scheduler.doorbell` is rung after the commit."""
 

@@ -1,13 +1,22 @@
-"""What comes over the wire from a PostgreSQL: rows as the store reads them, like SQLite's."""
+"""What comes over the wire from a PostgreSQL, in time: rows as the store reads them, like SQLite's."""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import psycopg
-from psycopg.abc import Buffer
+from psycopg import waiting
+from psycopg.abc import RV, Buffer, PQGen
 from psycopg.adapt import Loader
+
+SILENCE = 30.0
+"""Seconds after which a server that was asked and says nothing counts as lost."""
+HASTE = 2.0
+"""The same when sf is to end."""
+_SLICE = 0.1
 
 
 class ServerRow:
@@ -51,3 +60,48 @@ class WholeNumber(Loader):
         """The number."""
         text = bytes(data).decode()
         return int(text) if text.lstrip("-").isdigit() else float(text)
+
+
+class Wire(psycopg.Connection[ServerRow]):
+    """A driver's connection on which every exchange ends: a server that falls silent is left.
+
+    The network cannot tell: what is at the server's end may be stopped, or a tunnel between may be stalled.
+    """
+
+    haste: threading.Event | None = None
+    turn = 0.0
+    """Seconds for which the server may say nothing because it lets others go first."""
+
+    def wait(self, gen: PQGen[RV], *args: Any, **options: Any) -> RV:
+        """Carry an exchange out. A server that is silent is an OperationalError, and is left."""
+        if args or options:  # the driver has its own limit for this one
+            return super().wait(gen, *args, **options)
+        try:
+            return waiting.wait(self._heard(gen), self.pgconn.socket, interval=_SLICE)
+        except psycopg.Error:
+            raise
+        except BaseException:
+            # Ctrl-C. The driver would ask the server to break off, and wait for the answer.
+            self.pgconn.finish()
+            raise
+
+    def _heard(self, gen: PQGen[RV]) -> PQGen[RV]:
+        """The exchange, looked at in slices while nothing comes in."""
+        try:
+            wanted = next(gen)
+            since = time.monotonic()
+            while True:
+                ready = yield wanted
+                now = time.monotonic()
+                if ready:
+                    since = now
+                elif now - since >= self._limit():
+                    self.pgconn.finish()
+                    raise psycopg.OperationalError(f"the server has said nothing for {now - since:.0f} s")
+                wanted = gen.send(ready)
+        except StopIteration as ended:
+            answer: RV = ended.value
+            return answer
+
+    def _limit(self) -> float:
+        return self.turn + (HASTE if self.haste is not None and self.haste.is_set() else SILENCE)
