@@ -17,6 +17,7 @@ from sf import files
 from sf.domain.ids import folder_name
 from sf.errors import NotAProject
 
+LOCK_FILE = "run.lock"
 DRIFT_FILE = "config-drift.json"
 """In `.sf/runtime/`: keys whose file differs from what the running session uses."""
 
@@ -43,7 +44,7 @@ class Project(msgspec.Struct, frozen=True):
     @property
     def lock(self) -> Path:
         """`.sf/run.lock`"""
-        return self.dot / "run.lock"
+        return self.dot / LOCK_FILE
 
     @property
     def config(self) -> Path:

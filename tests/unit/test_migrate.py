@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-from sf.store import migrate
-from sf.store.connection import engine_of, writing
-from sf.store.place import Url
-from sf.store.postgres import PostgresEngine
+import pytest
+
+from sf.errors import ProjectLocked, StoreTooNew
+from sf.store import migrate, units
+from sf.store.connection import engine_of, open_reader, transact, writing
+from sf.store.place import Place, Url
+from sf.store.postgres import Listening, PostgresEngine
 from sf.store.sqlite import SqliteEngine
+from tests.support.ground import plant_tasks
 from tests.support.stores import Server, columns, execute
 
 SERVER = PostgresEngine(Url("postgresql://nowhere/x"))
@@ -64,3 +72,46 @@ def test_text_is_sorted_alike(server: Server) -> None:
     found = connection.execute("SELECT hash FROM workflow_pins ORDER BY hash").fetchall()
     connection.close()
     assert [row["hash"] for row in found] == sorted(("b", "B", "a/1", "a1", "Z", "_"))
+
+
+_HOLD = """
+import sys
+from pathlib import Path
+from sf.scheduler.lock import ProjectLock
+with ProjectLock(Path(sys.argv[1]), "autopilot"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def autopilot(place: Place) -> Iterator[None]:
+    """What an autopilot of another process holds while it works from a store."""
+    if isinstance(place, Url):
+        line = Listening(place)
+        assert line.take_seat(alone=False)
+        yield
+        line.close()
+        return
+    command = [sys.executable, "-c", _HOLD, str(place.with_name("run.lock"))]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        yield
+        holder.kill()
+
+
+def test_no_schema_is_changed_under_an_autopilot_that_works(place: Place) -> None:
+    transact(place, plant_tasks)
+    execute(place, f"DELETE FROM schema_migrations WHERE version = {migrate.newest()}")
+    with autopilot(place), pytest.raises(ProjectLocked, match="nothing was changed"):
+        transact(place, plant_tasks)
+    assert execute(place, "SELECT MAX(version) FROM schema_migrations") == [(migrate.newest() - 1,)]
+
+
+def test_a_column_of_a_later_sf_is_told_as_such(place: Place) -> None:
+    transact(place, plant_tasks)
+    read = open_reader(place)
+    execute(place, "ALTER TABLE units ADD COLUMN next_thing TEXT")
+    with pytest.raises(StoreTooNew, match="upgraded meanwhile by a newer sf: next_thing"):
+        units.listed(read)

@@ -14,6 +14,7 @@ from pathlib import Path
 import psycopg
 
 from sf.errors import ProjectLocked
+from sf.store.connection import engine_of, writing
 from sf.store.place import Place, Url
 from sf.store.postgres import Listening, unusable
 
@@ -26,6 +27,8 @@ def seat(place: Place) -> Iterator[None]:
     if isinstance(place, Path):
         yield
         return
+    # Before the seat is this line's: an upgrade needs it for itself.
+    writing(engine_of(place)).close()
     line = _seated(place, alone=True)
     try:
         yield

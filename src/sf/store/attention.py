@@ -10,7 +10,7 @@ from sf.domain.attention import Patience, Question
 from sf.domain.clock import Instant
 from sf.domain.ids import ulid
 from sf.store import sql
-from sf.store.tx import Row, Tx
+from sf.store.tx import Row, Tx, made_of
 
 _Q = sql.load("attention")
 
@@ -94,4 +94,4 @@ def close_kind(tx: Tx, kind: str, by: str, now: Instant) -> None:
 def _question(row: Row) -> Question:
     values: dict[str, Any] = dict(row)
     values["data"] = msgspec.json.decode(values["data"])
-    return Question(**values)
+    return made_of(Question, values)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from sf.errors import StoreUnusable
+from sf.errors import ProjectLocked, StoreUnusable
 from sf.store.tx import Cursor
 
 
@@ -103,6 +104,10 @@ class Engine(Protocol):
         """Wake whoever listens, once the open transaction is committed."""
         ...
 
+    def alone(self, connection: Connection) -> AbstractContextManager[None]:
+        """Have the store while its schema changes. Raises ProjectLocked while others work from it."""
+        ...
+
     def schema(self, statement: str) -> str:
         """A statement of a migration in this dialect."""
         ...
@@ -110,3 +115,15 @@ class Engine(Protocol):
     def unusable(self, what: str, error: Exception) -> StoreUnusable:
         """What a database that cannot be used is reported as."""
         ...
+
+
+UPGRADE_PATIENCE = 2.0
+"""Seconds for which another process that changes the schema is waited for."""
+
+
+def busy(name: str) -> ProjectLocked:
+    """What a store is reported as that an autopilot of an older sf works from."""
+    return ProjectLocked(
+        f"{name} has an older schema and another sf works from it: nothing was changed",
+        hint="stop it with its own sf pause, then run this again",
+    )

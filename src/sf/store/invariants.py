@@ -18,7 +18,7 @@ from sf.domain.phases import Phase
 from sf.domain.spending import SCOPES, Scope
 from sf.domain.units import HoldKind, Status
 from sf.store import sql
-from sf.store.tx import Row, Tx
+from sf.store.tx import Row, Tx, made_of
 
 _Q = sql.load("invariants")
 _AT_ONCE = sql.Query("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ")
@@ -58,7 +58,7 @@ def _facts(row: Row) -> UnitFacts:
     values["hold_kind"] = HoldKind(values["hold_kind"]) if values["hold_kind"] else None
     values["parent_ready"] = bool(values["parent_ready"])
     values["lane_open"] = bool(values["lane_open"])
-    return UnitFacts(**values)
+    return made_of(UnitFacts, values)
 
 
 def _balance(row: Row) -> Balance:

@@ -6,6 +6,7 @@ They are written for SQLite; each engine says how it reads them. A migration tha
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from pathlib import Path
@@ -89,9 +90,17 @@ def require_readable(connection: Connection, engine: Engine) -> None:
 
 
 def upgrade(connection: Connection, engine: Engine) -> None:
-    """Apply what is missing, each migration in a transaction of its own."""
-    if refuse_newer(connection, engine) == newest():
+    """Apply what is missing, with the store alone. Raises ProjectLocked where an autopilot works from it."""
+    version = refuse_newer(connection, engine)
+    if version == newest():
         return
+    # Where there is nothing yet, nobody is at work; who makes it at the same time takes turns.
+    with engine.alone(connection) if version else contextlib.nullcontext():
+        _apply(connection, engine)
+
+
+def _apply(connection: Connection, engine: Engine) -> None:
+    """Each migration in a transaction of its own."""
     for migration in known():
         connection.begin()
         try:

@@ -13,7 +13,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import psycopg
@@ -22,10 +22,10 @@ from psycopg.pq import TransactionStatus
 from psycopg.sql import SQL, Identifier
 
 from sf.errors import StoreUnusable
-from sf.store.engine import Connection
+from sf.store.engine import UPGRADE_PATIENCE, Connection, busy
 from sf.store.place import Url
 from sf.store.sql import Query, with_placeholders
-from sf.store.wire import HASTE, ServerRow, WholeNumber, Wire, rows_of
+from sf.store.wire import HASTE, ServerRow, WholeNumber, Wire, plain, rows_of
 
 LOCK = "hashtextextended('sf.write.' || current_schema(), 0)"
 SEAT = "hashtextextended('sf.seat.' || current_schema(), 0)"
@@ -104,7 +104,7 @@ class ServerConnection:
         """Carry out one statement."""
         text = query.postgres if isinstance(query, Query) else with_placeholders(query)
         return self._raw.execute(
-            text.encode(), {key: _plain(value) for key, value in (parameters or {}).items()}
+            text.encode(), {key: plain(value) for key, value in (parameters or {}).items()}
         )
 
     def ensure_schema(self) -> None:
@@ -221,13 +221,6 @@ def _signature(url: Url) -> str:
     return f"process {os.getpid()} on {socket.gethostname()[:16]} {url.schema}".rstrip()
 
 
-def _plain(value: Any) -> Any:
-    """A value as SQLite would keep it: truth as a number. PostgreSQL's text cannot hold NUL."""
-    if isinstance(value, bool):
-        return int(value)
-    return value.replace("\0", "\ufffd") if isinstance(value, str) else value
-
-
 class ReadingConnection(ServerConnection):
     """Cannot write. Looks again on a new connection when the server is gone: a read may be repeated."""
 
@@ -318,6 +311,20 @@ class PostgresEngine:
     def ring(self, connection: Connection) -> None:
         """Notify whoever listens; the server delivers it with the commit."""
         connection.execute(f"SELECT pg_notify({CHANNEL}, '')")
+
+    @contextlib.contextmanager
+    def alone(self, connection: Connection) -> Iterator[None]:
+        """Hold the store's seat. Raises ProjectLocked."""
+        deadline = time.monotonic() + UPGRADE_PATIENCE
+        while not connection.execute(f"SELECT pg_try_advisory_lock({SEAT}) AS taken").fetchone()["taken"]:
+            if time.monotonic() >= deadline:
+                raise busy(self.name)
+            time.sleep(0.05)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(psycopg.Error):  # a connection that is lost has let go of it
+                connection.execute(f"SELECT pg_advisory_unlock({SEAT})")
 
     def schema(self, statement: str) -> str:
         """A statement of a migration, with PostgreSQL's types, and text in the order that SQLite keeps."""

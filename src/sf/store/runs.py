@@ -13,7 +13,7 @@ from sf.domain.phases import Phase
 from sf.domain.runs import AttemptState, Lease, Run, RunOutcome, TurnKind
 from sf.domain.units import Unit
 from sf.store import leases, sql
-from sf.store.tx import Row, Tx
+from sf.store.tx import Row, Tx, made_of
 
 _Q = sql.load("runs")
 _COLUMNS = tuple(field for field in Run.__struct_fields__ if field != "unit_id")
@@ -40,7 +40,7 @@ def _run(row: Row) -> Run:
     values["phase"] = Phase(row["phase"])
     values["state"] = AttemptState(row["state"])
     values["outcome"] = RunOutcome(row["outcome"]) if row["outcome"] else None
-    return Run(**values)
+    return made_of(Run, values)
 
 
 def insert(tx: Tx, unit: Unit, run_id: str, attempt: int, host: str, now: Instant) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
 import sqlite3
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from sf.errors import StoreUnusable
-from sf.store.engine import Connection
+from sf.paths import LOCK_FILE
+from sf.store.engine import UPGRADE_PATIENCE, Connection, busy
 
 _BUSY_MS = 10_000
 _BIRTH = 0.5
@@ -113,6 +118,24 @@ class SqliteEngine:
     def ring(self, connection: Connection) -> None:
         """A file has no bell: `scheduler.doorbell` is rung after the commit."""
 
+    @contextlib.contextmanager
+    def alone(self, connection: Connection) -> Iterator[None]:
+        """Hold the project's lock, unless this process has it. Raises ProjectLocked."""
+        deadline = time.monotonic() + UPGRADE_PATIENCE
+        try:
+            lock = os.open(self._path.with_name(LOCK_FILE), os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:  # no autopilot was ever here
+            yield
+            return
+        try:
+            while not _locked(lock):
+                if time.monotonic() >= deadline:
+                    raise busy(self.name)
+                time.sleep(0.05)
+            yield
+        finally:
+            os.close(lock)
+
     def schema(self, statement: str) -> str:
         """Migrations are written in this dialect."""
         return statement
@@ -121,6 +144,14 @@ class SqliteEngine:
         """What a file that cannot be used is reported as."""
         hint = "does another program hold it?" if "lock" in str(error) else "is the disk full or read-only?"
         return StoreUnusable(f"cannot {what} {self._path}: {error}", hint=hint)
+
+
+def _locked(lock: int) -> bool:
+    """Whether a file lock is this process's now, or was: the file names who has it."""
+    with contextlib.suppress(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return f'"pid":{os.getpid()},'.encode() in os.pread(lock, 4096, 0)
 
 
 def _connect(target: str, *, uri: bool = False) -> FileConnection:

@@ -3,9 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
+
+import msgspec
 
 from sf.domain.events import Event
+from sf.errors import StoreTooNew
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+def made_of(kind: type[S], values: dict[str, Any]) -> S:
+    """A struct of a row's columns. Raises StoreTooNew for a column that only a later sf knows."""
+    try:
+        return kind(**values)
+    except TypeError:
+        unknown = sorted(values.keys() - set(kind.__struct_fields__))
+        if not unknown:
+            raise
+        raise StoreTooNew(
+            f"the store was upgraded meanwhile by a newer sf: {', '.join(unknown)}",
+            hint="upgrade sf and start again; what was under way is taken up then",
+        ) from None
 
 
 def storable(params: dict[str, Any]) -> dict[str, Any]:

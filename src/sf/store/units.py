@@ -14,7 +14,7 @@ from sf.domain.plans import Plan
 from sf.domain.units import HoldKind, Merging, Status, Unit, Verdict
 from sf.errors import UnknownUnit
 from sf.store import sql
-from sf.store.tx import Row, Tx
+from sf.store.tx import Row, Tx, made_of
 
 _Q = sql.load("units")
 _ONLY_IN_ROWS = ("phase_rank", "lane_owner", "wound_up_at")
@@ -34,7 +34,7 @@ def unit_of(row: Row) -> Unit:
     values["parent_ready"] = bool(values["parent_ready"])
     values["lane_open"] = bool(values["lane_open"])
     values["merging"] = _merging(values.pop("merge_parent"), values.pop("merge_marks"))
-    return Unit(**values)
+    return made_of(Unit, values)
 
 
 def _merging(parent: str | None, marks: str | None) -> Merging | None:

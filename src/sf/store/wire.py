@@ -53,6 +53,13 @@ def rows_of(cursor: psycopg.Cursor[ServerRow]) -> Callable[[Sequence[Any]], Serv
     return lambda values: ServerRow(places, values)
 
 
+def plain(value: Any) -> Any:
+    """A value as SQLite would keep it: truth as a number. PostgreSQL's text cannot hold NUL."""
+    if isinstance(value, bool):
+        return int(value)
+    return value.replace("\0", "\ufffd") if isinstance(value, str) else value
+
+
 class WholeNumber(Loader):
     """A sum as the int that it is: PostgreSQL adds BIGINTs up to a NUMERIC."""
 
