@@ -22,6 +22,7 @@ from sf.domain.outcomes import GateFailed
 from sf.domain.units import Status
 from sf.errors import DetachedHead
 from sf.harness import lessons
+from sf.harness.rules import Rules
 from sf.scheduler import claims, intents
 from sf.scheduler.admission import Selection
 from sf.scheduler.loop import Result
@@ -74,28 +75,53 @@ def test_a_unit_that_nobody_began_is_wound_up_by_one_of_them(
     assert log.read_text().split() == [unit]
 
 
+def abandon(tx: Tx, unit: str, rules: Rules) -> None:
+    now = SystemClock().now()
+    payload = {"unit_id": unit, "reason": "stop it", "now": True}
+    row = sessions.intent(tx, sessions.intend(tx, "abandon", payload, now))
+    assert row is not None
+    intents.apply_one(tx, row, rules, now)
+
+
 def test_what_is_called_off_at_once_ends_at_once_whoever_applied_it(pair: tuple[Stage, Stage]) -> None:
     here, there = pair
     here.script(*SCENES, latency_ms=30_000)
     unit = here.plan("one")
     rules, place = rules_of(load_config(there.project)), place_of(there.project)
 
-    def abandon(tx: Tx) -> None:
-        now = SystemClock().now()
-        payload = {"unit_id": unit, "reason": "stop it", "now": True}
-        row = sessions.intent(tx, sessions.intend(tx, "abandon", payload, now))
-        assert row is not None
-        intents.apply_one(tx, row, rules, now)
-
     def watch(event: Event) -> None:
         if event.name == events.RUN_STARTED:
-            transact(place, abandon)
+            transact(place, lambda tx: abandon(tx, unit, rules))
 
     began = time.monotonic()
     here.auto(watch=watch)
     assert time.monotonic() - began < 10, "it did not wait for the model"
     assert here.unit(unit).status is Status.CANCELED
     assert [run.error_code for run in runs.of_unit(here.read, unit)] == ["canceled_by_operator"]
+
+
+def test_what_a_folder_that_is_gone_had_begun_can_be_abandoned_by_anyone(pair: tuple[Stage, Stage]) -> None:
+    here, there = pair
+    unit = here.plan("one")
+    rules, place = rules_of(load_config(there.project)), place_of(there.project)
+
+    def lose(tx: Tx) -> None:
+        gone = {"holder": "gone#1@1", "host": "gone", "station": here.project.key}
+        taken = claims.take(tx, here.unit(unit), rules=rules, now=SystemClock().now(), **gone)
+        assert taken is not None
+        abandon(tx, unit, rules)
+
+    transact(place, lose)
+    there.auto()
+    assert here.unit(unit).claim_holder == "gone#1@1", "its claim lasts, so it may still be at work"
+    transact(place, lambda tx: tx.run("UPDATE units SET claim_until = claim_until - 3600000"))
+    warned: list[str] = []
+    there.auto(watch=lambda e: warned.append(e.data["detail"]) if e.name == events.WARNING else None)
+    assert f"ended for {here.project.key}" in warned[0]
+    ended = here.unit(unit)
+    assert (ended.status, ended.claim_holder, ended.archived_at is None) == (Status.CANCELED, None, False)
+    assert [run.error_code for run in runs.of_unit(here.read, unit)] == ["canceled_by_operator"]
+    assert units.to_wind_up(here.read, here.project.key) == []
 
 
 def test_a_unit_is_dispatched_out_of_turn_only_where_its_work_is(pair: tuple[Stage, Stage]) -> None:

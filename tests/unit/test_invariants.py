@@ -135,6 +135,20 @@ def test_a_live_run_that_nothing_carries_is_ended_and_what_it_reserved_settled(p
     assert (account.spent, account.reserved) == (700, 0)
 
 
+def test_a_claim_that_ended_long_ago_on_a_unit_that_was_called_off_is_let_go(planned: Ground) -> None:
+    planned.clock.advance(seconds=3600)
+    assert planned.claim(T1) is not None
+    alter(planned, T1, phase_status="canceled")
+    assert faults(invariants.books(planned.read, planned.now)) == [], "its run may still end"
+    planned.clock.advance(seconds=3600)
+    found = faults(invariants.books(planned.read, planned.now))
+    assert [fault.subject for fault in found] == [T1]
+    mend(planned)
+    assert faults(invariants.books(planned.read, planned.now)) == []
+    assert (planned.unit(T1).claim_holder, planned.unit(T1).archived_at is None) == (None, False)
+    assert runs.live(planned.read) == []
+
+
 def test_accounts_are_what_their_entries_add_up_to(planned: Ground) -> None:
     planned.read.run(
         "INSERT INTO spend_accounts (scope, key, spent_micro_usd, reserved_micro_usd, allowance_micro_usd)"

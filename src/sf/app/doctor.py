@@ -12,6 +12,7 @@ from sf.app import belongings, templates
 from sf.app.checks import Check
 from sf.app.stores import place_of
 from sf.app.trust import load_config
+from sf.domain.clock import SystemClock
 from sf.domain.invariants import faults
 from sf.errors import InvalidConfig, SfError
 from sf.paths import Project
@@ -98,7 +99,7 @@ def _database(project: Project) -> Check:
 def _units(project: Project) -> Check:
     """The rows keep their invariants: every open unit is in exactly one state that has a way on."""
     tx = open_reader(place_of(project))
-    found = faults(invariants.snapshot(tx))
+    found = faults(invariants.snapshot(tx, SystemClock().now()))
     if not found:
         return Check("units", "pass", f"{units.open_count(tx)} open, each with a reason")
     mendable = sum(fault.repair is not None for fault in found)

@@ -53,8 +53,9 @@ def _mended(place: Place, config: Config, *, dry_run: bool) -> tuple[list[Fault]
     try:
         connection.begin()
         tx = Tx(connection)
-        repaired = repairs.mend(tx, rules_of(config), SystemClock().now())
-        left = faults(invariants.books(tx))
+        now = SystemClock().now()
+        repaired = repairs.mend(tx, rules_of(config), now)
+        left = faults(invariants.books(tx, now))
         if not dry_run:
             connection.commit()
         return repaired, left

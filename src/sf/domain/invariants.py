@@ -41,6 +41,7 @@ class UnitFacts(msgspec.Struct, frozen=True, kw_only=True):
     hold_kind: HoldKind | None = None
     verdict: str | None = None
     claim_holder: str | None = None
+    claim_until: int | None = None
     archived_at: int | None = None
 
     @property
@@ -89,6 +90,7 @@ class Books(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that the rules look at, read in one transaction."""
 
     units: dict[str, UnitFacts]
+    now: int = 0
     upstream: tuple[tuple[str, str], ...] = ()
     """(unit, the unit that it waits for)"""
     live: tuple[LiveRun, ...] = ()
@@ -173,14 +175,8 @@ class Fault(msgspec.Struct, frozen=True):
 
 def faults(books: Books) -> list[Fault]:
     """Every rule that does not hold; empty for a database in order."""
-    return [
-        *_runs(books),
-        *_endings(books),
-        *_counts(books),
-        *_lanes(books),
-        *_holds(books),
-        *_money(books),
-    ]
+    rules = (_runs, _endings, _counts, _lanes, _holds, _money)
+    return [fault for rule in rules for fault in rule(books)]
 
 
 def _column(unit: UnitFacts, column: Column, found: object, value: int | str | None, why: str) -> Fault:
@@ -200,6 +196,10 @@ def _runs(books: Books) -> Iterator[Fault]:
             live[unit.id] = []
         elif unit.claim_holder is not None and unit.status not in (Status.RUNNING, Status.CANCELED):
             yield _column(unit, "claim_holder", unit.claim_holder, None, f"it is {unit.status}, not running")
+        elif unit.status is Status.CANCELED and unit.claim_until and unit.claim_until + _LONG < books.now:
+            yield _column(
+                unit, "claim_holder", unit.claim_holder, None, "it was called off, and that is over"
+            )
     for runs in live.values():
         for run in runs:
             unit_or_none = books.units.get(run.unit_id)
@@ -212,6 +212,7 @@ def _carries(unit: UnitFacts, run: LiveRun) -> bool:
     return working and run.attempt == unit.attempt
 
 
+_LONG = 600_000  # milliseconds
 _QUEUED = (Status.PENDING, Status.INTERRUPTED, Status.FAILED, Status.RUNNING)
 
 

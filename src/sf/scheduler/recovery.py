@@ -40,9 +40,19 @@ async def recover(desk: Desk) -> list[str]:
         desk.log.info("artifacts of an ended unit archived", unit_id=unit_id, unit_type=unit_id.split("/")[0])
     rules, now = desk.rules, desk.clock.now()
     await desk.database.write(lambda tx: interrupt_all(tx, desk.station, rules, now))
+    await _end_given_up(desk)
     for unit in found:
         desk.log.warning("unit interrupted", unit_id=unit.id, unit_type=unit.type, phase=unit.phase.value)
     return [unit.id for unit in found]
+
+
+async def _end_given_up(desk: Desk) -> None:
+    """End what was called off in a folder of which nothing is heard any more: anyone may."""
+    rules, now = desk.rules, desk.clock.now()
+    for unit in await desk.database.write(lambda tx: end_given_up(tx, desk.station, rules, now)):
+        told = f"ended for {unit.station}, of which nothing is heard: its worktree, if any, is there"
+        desk.log.warning("unit called off", unit_id=unit.id, unit_type=unit.type, detail=told)
+        desk.announce(events.WARNING, unit.id, detail=told)
 
 
 async def _end_processes(desk: Desk, found: list[Unit]) -> list[str]:
@@ -113,6 +123,16 @@ def interrupt_all(tx: Tx, station: str, rules: Rules, now: Instant) -> None:
         interrupt(tx, unit, rules, now)
     for unit in leases.canceled_with_claim(tx, station):
         _call_off(tx, unit, rules, now)
+
+
+def end_given_up(tx: Tx, station: str, rules: Rules, now: Instant) -> list[Unit]:
+    """End the called-off runs of other folders whose claim is over; which units."""
+    found = leases.given_up(tx, station, now)
+    for unit in found:
+        _call_off(tx, unit, rules, now)
+        # Nobody else will: its hooks and its worktree are of a folder that may be gone.
+        units.wound_up(tx, unit.id, now)
+    return found
 
 
 def sweep(tx: Tx, holder: str, station: str, rules: Rules, now: Instant) -> None:

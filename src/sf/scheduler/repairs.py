@@ -28,7 +28,7 @@ def mend(tx: Tx, rules: Rules, now: Instant) -> list[i.Fault]:
     done: list[i.Fault] = []
     times: Counter[str] = Counter()
     while True:
-        found = [fault for fault in i.faults(invariants.books(tx)) if times[fault.subject] < _TIMES]
+        found = [fault for fault in i.faults(invariants.books(tx, now)) if times[fault.subject] < _TIMES]
         seen: set[str] = set()
         for fault in found:
             if fault.repair is not None and fault.subject not in seen:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sf.domain.clock import Instant
 from sf.domain.invariants import (
     Balance,
     Books,
@@ -24,18 +25,19 @@ _Q = sql.load("invariants")
 _AT_ONCE = sql.Query("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ")
 
 
-def snapshot(tx: Tx) -> Books:
+def snapshot(tx: Tx, now: Instant | None = None) -> Books:
     """The books of one moment, by a reading connection, while others may write."""
     tx.run(_AT_ONCE)
     try:
-        return books(tx)
+        return books(tx, now)
     finally:
         tx.run("ROLLBACK")
 
 
-def books(tx: Tx) -> Books:
-    """The books, inside a transaction."""
+def books(tx: Tx, now: Instant | None = None) -> Books:
+    """The books, inside a transaction; without an instant no claim is old."""
     return Books(
+        now=now or 0,
         units={unit.id: unit for unit in map(_facts, tx.all(_Q["units"]))},
         upstream=tuple((row["task_id"], row["blocked_by"]) for row in tx.all(_Q["upstream"])),
         live=tuple(LiveRun(row["id"], row["unit_id"], row["attempt"]) for row in tx.all(_Q["live"])),

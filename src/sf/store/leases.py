@@ -74,7 +74,7 @@ def merging_elsewhere(tx: Tx, unit_id: str, station: str = "") -> bool:
 
 
 def renew(tx: Tx, holder: str, until: Instant) -> int:
-    """Extend every claim of this holder."""
+    """Extend every claim of this holder; what was called off is its own until its run has ended."""
     return tx.run(_Q["renew"], holder=holder, until=until)
 
 
@@ -114,6 +114,11 @@ def stranded(tx: Tx, station: str, host: str, now: Instant) -> list[Unit]:
 def canceled_with_claim(tx: Tx, station: str = "") -> list[Unit]:
     """Units that were canceled while a run held them."""
     return [units.unit_of(row) for row in tx.all(_Q["canceled_with_claim"], station=station)]
+
+
+def given_up(tx: Tx, station: str, now: Instant) -> list[Unit]:
+    """Units of other folders that were canceled while a run held them, and whose claim nobody renewed."""
+    return [units.unit_of(row) for row in tx.all(_Q["given_up"], station=station, now=now)]
 
 
 def release_claim(tx: Tx, unit_id: str) -> None:

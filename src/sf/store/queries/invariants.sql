@@ -1,6 +1,6 @@
 -- name: units
 SELECT id, type, phase, phase_status, parent_id, attempt, phase_rank, open_blockers, open_children, parent_ready,
-  lane_open, lane_owner, due_at, hold_kind, verdict, claim_holder, archived_at
+  lane_open, lane_owner, due_at, hold_kind, verdict, claim_holder, claim_until, archived_at
 FROM units
 
 -- name: upstream

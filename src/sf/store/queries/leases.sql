@@ -36,7 +36,7 @@ WHERE id = :id AND attempt = :attempt AND phase_status IN ('pending','interrupte
 RETURNING *
 
 -- name: renew
-UPDATE units SET claim_until = :until WHERE claim_holder = :holder AND phase_status = 'running'
+UPDATE units SET claim_until = :until WHERE claim_holder = :holder AND phase_status IN ('running','canceled')
 
 -- name: holds_lease
 SELECT 1 AS held FROM units WHERE id = :id AND attempt = :attempt AND claim_holder = :holder
@@ -54,6 +54,10 @@ SELECT * FROM units WHERE phase_status = 'running'
 
 -- name: canceled_with_claim
 SELECT * FROM units WHERE phase_status = 'canceled' AND claim_holder IS NOT NULL AND (:station = '' OR COALESCE(station, :station) = :station)
+
+-- name: given_up
+SELECT * FROM units WHERE phase_status = 'canceled' AND claim_holder IS NOT NULL AND claim_until < :now
+  AND :station <> '' AND station <> :station
 
 -- name: release_claim
 UPDATE units SET claim_holder = NULL, claim_until = NULL WHERE id = :id
