@@ -204,9 +204,10 @@ async def test_cost_by_override_and_unknown_models_are_unpriced(name: str) -> No
 async def test_an_answer_without_figures_has_no_cost_that_is_known(name: str) -> None:
     for price, known in ((Price(3.0, 15.0), False), (Price(0.0, 0.0), True), (None, False)):
         async with talking(name, [Answer(("x",), usage=Tokens(input=0, output=0))], price) as (_, _, talk):
-            talk.say("go")
+            talk.say("go " * 4000)
             usage = (await talk.request(PROMPTING, quiet)).usage
         assert (usage.cost_micro_usd, usage.priced) == (0, known)
+        assert 3000 <= usage.input_tokens < 4000 and usage.output_tokens > 0, "the window fills all the same"
 
 
 async def test_cached_tokens_are_never_free_by_default_and_never_dearer_than_what_was_reserved(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
+import msgspec
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.exceptions import AgentRunError, UserError
 from pydantic_ai.messages import (
@@ -174,12 +175,12 @@ class HostedConversation:
 
     async def request(self, prompting: Prompting, on_event: Callable[[], None]) -> Reply:
         """One streamed request with the history and what is queued; on failure both stay as they were."""
-        asked = self._queued()
+        asked, sent = self._queued(), estimate_input_tokens(self, prompting)
         response = await self._model.exchange([*self._history, asked], prompting, on_event)
         require_finished(response)
         reply = reply_of(response, self._model.price)
         self._keep(asked, response)
-        return reply
+        return reply if reply.usage.input_tokens else _estimated(reply, response, sent)
 
     def ceiling(self, prompting: Prompting) -> int | None:
         """What the queued request costs when the model uses all the output it may."""
@@ -238,6 +239,13 @@ def estimate_input_tokens(conversation: HostedConversation, prompting: Prompting
         len(tool.name) + len(tool.description) + len(str(tool.parameters)) for tool in prompting.tools
     )
     return (conversation.waiting_chars() + len(prompting.instructions) + tools) // _CHARS_PER_TOKEN + 1
+
+
+def _estimated(reply: Reply, response: ModelResponse, sent: int) -> Reply:
+    """A reply whose provider counts nothing, by its size: a conversation must know how long it is."""
+    output = reply.usage.output_tokens or _size(response) // _CHARS_PER_TOKEN + 1
+    usage = msgspec.structs.replace(reply.usage, input_tokens=sent, output_tokens=output)
+    return msgspec.structs.replace(reply, usage=usage)
 
 
 def _parameters(prompting: Prompting) -> ModelRequestParameters:
