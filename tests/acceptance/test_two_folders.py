@@ -124,6 +124,23 @@ def test_what_a_folder_that_is_gone_had_begun_can_be_abandoned_by_anyone(pair: t
     assert units.to_wind_up(here.read, here.project.key) == []
 
 
+def test_what_another_folder_has_to_wind_up_is_not_taken_along(pair: tuple[Stage, Stage]) -> None:
+    here, there = pair
+    here.script(plan_scene({"title": "S", "tasks": [task("one")]}), SCENES[1], *PASSING)
+    here.plan("one")
+    assert here.auto().ending == "done"
+    place = place_of(there.project)
+    transact(place, lambda tx: tx.run("UPDATE units SET wound_up_at = NULL WHERE id = 'slice/m1/s1'"))
+    refused = there.sf("store", "migrate", "sqlite")
+    assert (refused.returncode, here.project.key in refused.stderr) == (2, True), refused.stderr
+    transact(place, lambda tx: tx.run("UPDATE units SET wound_up_at = 1 WHERE id = 'slice/m1/s1'"))
+    moved = there.sf("store", "migrate", "sqlite")
+    assert moved.returncode == 0, moved.stderr
+    there.project.global_config.write_text('[memory]\nmode = "off"\n')
+    undone = there.sf("revert", "m1", "--yes")
+    assert (undone.returncode, "worked on in another folder" in undone.stderr) == (2, True), undone.stderr
+
+
 def test_a_unit_is_dispatched_out_of_turn_only_where_its_work_is(pair: tuple[Stage, Stage]) -> None:
     here, there = pair
     here.plan("one")

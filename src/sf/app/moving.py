@@ -10,6 +10,7 @@ import msgspec
 
 from sf.app import stores
 from sf.app.trust import load_config
+from sf.domain.clock import SystemClock
 from sf.errors import BadUsage, StoreUnusable
 from sf.files import sync_folder
 from sf.paths import Project
@@ -107,7 +108,7 @@ def _copied(source: Place, target: Place, station: str) -> dict[str, int]:
             rows = copying.copy(reading, filling)
             _refuse_foreign(Tx(filling), station)
             if isinstance(target, Path):
-                units.unbind(Tx(filling))
+                units.unbind(Tx(filling), station, SystemClock().now())
             else:
                 # The work is in this folder; another one that shares the store must not take it.
                 units.bind(Tx(filling), station)
@@ -129,8 +130,8 @@ def _refuse_foreign(tx: Tx, station: str) -> None:
     foreign = [name for name in units.stations(tx) if name != station]
     if foreign:
         raise BadUsage(
-            f"{len(foreign)} other folder(s) have open units in this store: {', '.join(foreign)}",
-            hint="let them finish there, or abandon them",
+            f"{len(foreign)} other folder(s) have open units, or some to wind up, in this store: {', '.join(foreign)}",
+            hint="let sf auto finish them and wind them up there, or abandon them",
         )
 
 

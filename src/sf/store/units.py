@@ -110,7 +110,7 @@ def insert(
 
 
 def stations(tx: Tx) -> list[str]:
-    """The stations that have open units."""
+    """The stations that have units which are open, or were done and are not wound up."""
     return [row["station"] for row in tx.all(_Q["stations"])]
 
 
@@ -124,9 +124,10 @@ def unbind_unit(tx: Tx, unit_id: str) -> None:
     tx.run(_Q["unbind_unit"], id=unit_id)
 
 
-def unbind(tx: Tx) -> None:
-    """Forget the stations: the store becomes a file, which is in one place."""
-    tx.run(_Q["unbind"])
+def unbind(tx: Tx, station: str, now: Instant) -> None:
+    """Forget a station whose store becomes a file; what ended elsewhere stays known as theirs."""
+    tx.run(_Q["leave_foreign"], station=station, now=now)
+    tx.run(_Q["unbind"], station=station)
 
 
 def write_phase(tx: Tx, unit: Unit, to: Phase, reason: str, now: Instant) -> bool:

@@ -48,7 +48,9 @@ UPDATE units SET workspace = :workspace, branch = COALESCE(:branch, branch),
 UPDATE units SET base_commit = :base, updated_at = :now WHERE id = :id
 
 -- name: stations
-SELECT DISTINCT station FROM units WHERE station IS NOT NULL AND archived_at IS NULL ORDER BY station
+SELECT DISTINCT station FROM units
+WHERE station IS NOT NULL AND (archived_at IS NULL OR (wound_up_at IS NULL AND phase_status <> 'canceled'))
+ORDER BY station
 
 -- name: bind
 WITH RECURSIVE begun AS (
@@ -61,7 +63,10 @@ WITH RECURSIVE begun AS (
 UPDATE units SET station = :station WHERE station IS NULL AND id IN (SELECT id FROM whole)
 
 -- name: unbind
-UPDATE units SET station = NULL
+UPDATE units SET station = NULL WHERE station = :station
+
+-- name: leave_foreign
+UPDATE units SET wound_up_at = :now WHERE station <> :station AND archived_at IS NOT NULL AND wound_up_at IS NULL
 
 -- name: unbind_unit
 UPDATE units SET station = NULL WHERE id = :id
