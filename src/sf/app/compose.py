@@ -201,6 +201,7 @@ async def open_desk(
     async with contextlib.AsyncExitStack() as open_now:
         desk = await _furnish(open_now, project, config, keys, user, git, watch)
         await _begin_session(desk)
+        await _warn_of_filters(desk)
         yield desk, live
 
 
@@ -219,6 +220,14 @@ async def _reread(
         problem = f"{project.config} is that of {branch or 'a commit'}, which you have checked out since"
         raise InvalidConfig("the checkout has another branch out", problems=(problem,))
     return await load_trusted(project, user)
+
+
+async def _warn_of_filters(desk: Desk) -> None:
+    """Say what a person would wonder at: no filter is run, so what lands looks changed in their checkout."""
+    filtered = await desk.workshop.user.filtered()
+    if filtered:
+        detail = f"filters such as LFS are not run; files under them land as they are stored: {filtered[0]}"
+        desk.announce(events.WARNING, detail=detail)
 
 
 async def _furnish(
