@@ -130,7 +130,7 @@ def _refuse_foreign(tx: Tx, station: str) -> None:
     foreign = [name for name in units.stations(tx) if name != station]
     if foreign:
         raise BadUsage(
-            f"{len(foreign)} other folder(s) have open units, or some to wind up, in this store: {', '.join(foreign)}",
+            f"{len(foreign)} other folder(s) have units here, open or not wound up: {', '.join(foreign)}",
             hint="let sf auto finish them and wind them up there, or abandon them",
         )
 
