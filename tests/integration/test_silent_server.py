@@ -17,7 +17,7 @@ import pytest
 
 from sf.domain.ids import ulid
 from sf.store import wire
-from sf.store.connection import transact
+from sf.store.connection import engine_of, transact, writing
 from sf.store.database import Database
 from sf.store.place import Url
 from tests.support.ground import plant_tasks
@@ -67,6 +67,19 @@ async def test_a_server_that_falls_silent_counts_as_lost_and_another_connection_
         assert await database.write(lambda tx: tx.run("SELECT 1")) == 1
         assert time.monotonic() - began < 3
     database.close()
+
+
+def test_a_change_of_the_schema_may_take_its_time(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "SILENCE", 0.5)
+    engine = engine_of(server.fresh())
+    connection = writing(engine)
+    with engine.alone(connection):
+        connection.begin()
+        assert connection.execute("SELECT pg_sleep(1)").fetchone() is not None
+        connection.commit()
+    with pytest.raises(psycopg.OperationalError, match="said nothing"):
+        connection.execute("SELECT pg_sleep(1)")
+    connection.close()
 
 
 def test_whoever_wants_to_end_does_not_wait_for_a_silent_server(server: Server) -> None:

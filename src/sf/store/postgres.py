@@ -49,6 +49,7 @@ WHERE l.locktype = 'advisory' AND l.mode = 'ExclusiveLock' AND l.granted AND l.o
   AND ((l.classid::bigint << 32) | l.objid::bigint) = {LOCK}
 """
 _PATIENCE = 20.0
+_AT_LENGTH = 3600.0
 _GRACE = 30.0
 """How much longer a writer that may wait does so than the server lets another one hang."""
 _TYPES = (
@@ -136,6 +137,21 @@ class ServerConnection:
             raise psycopg.errors.LockNotAvailable(f"lock timeout: {self._holder()}") from None
         finally:
             self._raw.turn = 0.0
+
+    def sits_alone(self) -> bool:
+        """Take the store's seat for this connection alone, if nobody has one; whether it could."""
+        row = self.execute(f"SELECT pg_try_advisory_lock({SEAT}) AS taken").fetchone()
+        return row is not None and bool(row["taken"])
+
+    @contextlib.contextmanager
+    def at_length(self) -> Iterator[None]:
+        """Let the server take its time over each statement."""
+        raw = self._raw
+        raw.work = _AT_LENGTH
+        try:
+            yield
+        finally:
+            raw.work = 0.0
 
     def _holder(self) -> str:
         """Who has the project's lock, as far as the server tells."""
@@ -314,14 +330,16 @@ class PostgresEngine:
 
     @contextlib.contextmanager
     def alone(self, connection: Connection) -> Iterator[None]:
-        """Hold the store's seat. Raises ProjectLocked."""
+        """Hold the store's seat, with time for an index over many rows. Raises ProjectLocked."""
+        assert isinstance(connection, ServerConnection)
         deadline = time.monotonic() + UPGRADE_PATIENCE
-        while not connection.execute(f"SELECT pg_try_advisory_lock({SEAT}) AS taken").fetchone()["taken"]:
+        while not connection.sits_alone():
             if time.monotonic() >= deadline:
                 raise busy(self.name)
             time.sleep(0.05)
         try:
-            yield
+            with connection.at_length():
+                yield
         finally:
             with contextlib.suppress(psycopg.Error):  # a connection that is lost has let go of it
                 connection.execute(f"SELECT pg_advisory_unlock({SEAT})")

@@ -78,6 +78,8 @@ class Wire(psycopg.Connection[ServerRow]):
     haste: threading.Event | None = None
     turn = 0.0
     """Seconds for which the server may say nothing because it lets others go first."""
+    work = 0.0
+    """Seconds for which it may because what it was asked is a great deal."""
 
     def wait(self, gen: PQGen[RV], *args: Any, **options: Any) -> RV:
         """Carry an exchange out. A server that is silent is an OperationalError, and is left."""
@@ -111,4 +113,4 @@ class Wire(psycopg.Connection[ServerRow]):
             return answer
 
     def _limit(self) -> float:
-        return self.turn + (HASTE if self.haste is not None and self.haste.is_set() else SILENCE)
+        return self.turn + self.work + (HASTE if self.haste is not None and self.haste.is_set() else SILENCE)
