@@ -99,6 +99,11 @@ class Project(msgspec.Struct, frozen=True):
         return beside(self.repository)
 
     @property
+    def committed_gates(self) -> Path:
+        """Where gates lie as branches have them that are not checked out: `.sf` itself holds no links."""
+        return self.repository.with_suffix(".gates")
+
+    @property
     def facade(self) -> Path:
         """Where the façade for the user's repository is kept: named by the folder, not by what is in it."""
         return _facade_of(self.home, self.root)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 
 import pytest
 
 from sf.domain import events
 from sf.domain.events import Event
+from sf.domain.units import HoldKind
 from tests.support.stage import CONFIG, GATE, PASSING, Stage, plan_scene, say, scene, task, write
 
 
@@ -63,6 +66,114 @@ def test_work_goes_on_while_a_branch_without_gates_is_checked_out(stage: Stage) 
     assert "a.txt" in stage.git("ls-tree", "--name-only", "main").split()
 
 
+def test_a_gate_keeps_its_neighbours_and_one_of_the_operators_its_place(stage: Stage) -> None:
+    """Outside `.sf/` too, where agents write: what no branch has is run as it lies there."""
+    scripted(stage, "x BROKEN x\n")
+    stage.file("ci/lib.sh", "text=BROKEN\n")
+    stage.file(
+        "ci/full.sh", '#!/bin/sh\n. "$(dirname "$0")/lib.sh"\n! grep -rn "$text" . --include="*.txt"\n'
+    )
+    (stage.root / "ci/full.sh").chmod(0o755)
+    (stage.root / "ci/linked.sh").symlink_to("full.sh")
+    stage.file("gates/check.sh", "#!/bin/sh\nexit 0\n")
+    (stage.root / "gates/check.sh").chmod(0o755)
+    stage.commit("ci")
+    stage.git("branch", "same")
+    stage.git("branch", "weak")
+    stage.git("switch", "-q", "weak")
+    stage.file("ci/lib.sh", "text=nothing\n")
+    stage.commit("weaker")
+    stage.git("switch", "-q", "main")
+    listed = '["gates/check.sh", "./ci/linked.sh"]'
+    stage.configure(CONFIG.replace('["./.sf/gates/check.sh"]', listed, 1))
+    stage.plan()
+    stage.gate("check", "#!/bin/sh\nexit 0\n")
+    assert stage.auto(watch=once("verify", lambda: stage.git("switch", "-q", "weak"))).ending == "waiting"
+    told = stage.sf("why", "task/m1/s1/t1").stdout
+    assert "gate linked" in told, told
+    stage.gate("check", GATE)
+    stage.configure(CONFIG.replace('["./.sf/gates/check.sh"]', '["gates/check.sh"]', 1))
+    stage.plan("again")
+    stage.auto()
+    assert "something is BROKEN" in stage.sf("why", "task/m2/s1/t1").stdout
+
+
+def test_a_switch_while_gates_run_changes_none_of_them(stage: Stage) -> None:
+    scripted(stage, "x BROKEN x\n")
+    stage.gate("slow", '#!/bin/sh\ntouch "$SF_PROJECT_ROOT/.sf/begun"; sleep 1\n')
+    stage.gate("check", "#!/bin/sh\nexit 0\n")
+    commit_rules(stage)
+    stage.git("branch", "old")
+    stage.gate("check", GATE)
+    stage.git("add", ".sf")
+    stage.commit("stricter")
+    own = stage.project.global_config
+    own.write_text(
+        own.read_text().replace("post_task = [", 'post_task = ["./.sf/gates/slow.sh", ')
+        + '[sandbox]\nprofile = "off"\ngate_profile = "off"\n'
+    )
+    stage.plan()
+
+    def switch() -> None:
+        until = time.monotonic() + 20
+        while not (stage.project.dot / "begun").exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        stage.git("switch", "-q", "old")
+
+    waiting = threading.Thread(target=switch)
+    waiting.start()
+    assert stage.auto().ending == "waiting"
+    waiting.join()
+    assert "something is BROKEN" in stage.sf("why", "task/m1/s1/t1").stdout
+
+
+def test_the_operators_own_file_is_heard_on_any_branch(stage: Stage) -> None:
+    scripted(stage)
+    stage.gate("strict", "#!/bin/sh\necho too strict; exit 2\n")
+    commit_rules(stage)
+    stage.git("branch", "other")
+    stage.plan()
+
+    def away() -> None:
+        stage.git("switch", "-q", "other")
+        own = stage.project.global_config
+        own.write_text(own.read_text().replace("gates/check.sh", "gates/strict.sh"))
+
+    assert stage.auto(watch=once("execute", away)).ending == "waiting"
+    assert "too strict" in stage.sf("why", "task/m1/s1/t1").stdout
+
+
+def test_a_start_on_a_branch_without_gates_takes_those_of_the_work(stage: Stage) -> None:
+    scripted(stage)
+    stage.git("branch", "old")
+    commit_rules(stage)
+    stage.plan()
+    playbook = stage.project.dot / "playbooks" / "test.toml"
+    content = playbook.read_text()
+    stage.git("switch", "-q", "old")
+    playbook.parent.mkdir(exist_ok=True)
+    playbook.write_text(content)
+    assert stage.auto().ending == "done"
+    assert "a.txt" in stage.git("ls-tree", "--name-only", "main").split()
+
+
+def test_waiting_for_a_branch_that_is_out_elsewhere_uses_up_no_runs(stage: Stage) -> None:
+    scripted(stage)
+    stage.plan()
+    stage.git("switch", "-q", "-c", "mine")
+    elsewhere = stage.root.parent / "elsewhere"
+    stage.git("worktree", "add", "-q", str(elsewhere), "main")
+    for _ in range(3):
+        assert stage.auto().ending == "waiting"
+    held = stage.unit("slice/m1/s1")
+    assert held.hold_kind is HoldKind.CHECKOUT_DIRTY
+    left = held.run_allowance - held.attempt
+    stage.git("worktree", "remove", str(elsewhere))
+    assert stage.auto().ending == "done"
+    ended = stage.unit("slice/m1/s1")
+    assert ended.run_allowance - ended.attempt == left - 1
+
+
 def test_a_configuration_that_is_gone_leaves_the_one_in_force(stage: Stage) -> None:
     scripted(stage)
     stage.plan()
@@ -106,11 +217,15 @@ def test_sfs_state_is_no_branchs(stage: Stage, command: tuple[str, ...]) -> None
 
 def test_the_users_own_ignore_file_is_added_to_once(stage: Stage) -> None:
     file = stage.root / ".git/info/exclude"
-    before = file.read_text()
-    file.write_text("mine")
-    for _ in range(2):
-        assert stage.sf("init", "--quick").returncode == 0
-    assert file.read_text() == f"mine\n{before[before.index('# sf') :]}"
+    added = file.read_text()[file.read_text().index("/.sf/") :]
+    for before in ("mine", f"mine\n{added[:40]}"):
+        file.write_text(before)
+        for _ in range(2):
+            assert stage.sf("init", "--quick").returncode == 0
+        assert file.read_text() == f"{before}\n{added}", "also when it was cut short"
+    file.unlink()
+    file.symlink_to("/nowhere/at/all")
+    assert stage.sf("init", "--quick").returncode == 0
 
 
 def test_a_database_that_is_made_anew_is_told_with_what_was_left(stage: Stage) -> None:

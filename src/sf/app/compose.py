@@ -8,14 +8,14 @@ import os
 import signal
 import traceback
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sf.app import ignored, stores
 from sf.app.intake import rules_of
 from sf.app.logs import log_of
 from sf.app.memories import bank_of, open_memory
-from sf.app.trust import load_trusted, require_gates, require_own_folder
+from sf.app.rereading import Rereading
+from sf.app.trust import gates_of, require_own_folder
 from sf.config.reload import LiveConfig
 from sf.config.schema import Config, Price, Provider
 from sf.domain import events
@@ -34,6 +34,7 @@ from sf.paths import Project, identify
 from sf.policy import sandbox
 from sf.policy.sandbox import Sandbox
 from sf.providers.catalog import Catalog, load_playbook
+from sf.review import gates
 from sf.scheduler import conduct, doorbell, lock
 from sf.scheduler.admission import Selection
 from sf.scheduler.courier import Courier
@@ -187,39 +188,22 @@ async def open_desk(
     identify(project)
     user = await UserRepository.open(project.root, project.facade, git)
     ignored.keep_out(user)
-    config, keys = await load_trusted(project, user), _Keys()
-    require_gates(project, config)
+    reading = Rereading(project, user)
+    config, keys = await reading.begin(), _Keys()
     await _require_branch(user, config)
     _preflight(project, config, keys)
-    home = user.branch_out()
-    watched = tuple(file for file in (project.global_config, project.config) if file.exists())
-    live = LiveConfig(
-        config,
-        (project.global_config, project.config),
-        lambda: _reread(project, user, home, watched),
-    )
+    live = LiveConfig(config, (project.global_config, project.config), reading.again)
     async with contextlib.AsyncExitStack() as open_now:
         desk = await _furnish(open_now, project, config, keys, user, git, watch)
         await _begin_session(desk)
+        await gates.located(desk, _branch_of_session(desk), gates_of(config))
         await _warn_of_filters(desk)
         yield desk, live
 
 
-async def _reread(
-    project: Project, user: UserRepository, home: str | None, watched: tuple[Path, ...]
-) -> Config:
-    """The configuration as it is now. Raises InvalidConfig when that is not a change of the operator's.
-
-    A file that is gone, or came with a branch that was checked out since, says nothing about this session.
-    """
-    gone = tuple(f"{file} is gone" for file in watched if not file.exists())
-    if gone:
-        raise InvalidConfig("a configuration file is gone", problems=gone)
-    branch = user.branch_out()
-    if branch != home and ".sf/config.toml" in await user.tracked_files():
-        problem = f"{project.config} is that of {branch or 'a commit'}, which you have checked out since"
-        raise InvalidConfig("the checkout has another branch out", problems=(problem,))
-    return await load_trusted(project, user)
+def _branch_of_session(desk: Desk) -> str:
+    session = sessions.current(desk.database.read)
+    return str(session["integration_branch"] or "") if session else ""
 
 
 async def _warn_of_filters(desk: Desk) -> None:
@@ -364,7 +348,8 @@ def _hosted(config: Config, keys: _Keys, provider: str, model: str) -> HostedMod
 def _apply(desk: Desk, config: Config) -> None:
     """A reloaded configuration takes effect for what is dispatched from now on."""
     try:
-        require_gates(desk.project, config)
+        if desk.workshop.user.branch_out() == _branch_of_session(desk):
+            gates.require_runnable(gates.in_checkout(desk.project.root, gates_of(config)))
         sandboxes = [_sandbox(desk.project, config, key) for key in ("profile", "gate_profile")]
     except (InvalidConfig, SandboxUnavailable) as error:
         problems = error.problems if isinstance(error, InvalidConfig) else (error.message,)

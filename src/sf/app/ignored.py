@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from sf.workspaces.repository import UserRepository
 
 _SEEN = (
@@ -19,10 +21,12 @@ FILE = "\n".join(
 )
 """The content of `.sf/.gitignore`."""
 
-_MARK = "# sf's state, on every branch: .sf/.gitignore is there only where it is committed"
-_EVERYWHERE = "\n".join([_MARK, "/.sf/*", *(f"!/.sf/{name}" for name in _SEEN), ""])
+_EVERYWHERE = "\n".join(["/.sf/*", *(f"!/.sf/{name}" for name in _SEEN), ""])
+_MARK = "# ^ sf's state, on every branch: .sf/.gitignore is there only where it is committed"
 
 
 def keep_out(user: UserRepository) -> None:
     """Have git leave sf's state alone whatever is checked out: `git clean`, `git stash -u`, `git add -A`."""
-    user.exclude(_MARK, _EVERYWHERE)
+    # A courtesy: where it cannot be had, all else works.
+    with contextlib.suppress(OSError):
+        user.exclude(_MARK, _EVERYWHERE)

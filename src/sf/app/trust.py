@@ -15,11 +15,11 @@ from sf.domain.workflows import Workflow
 from sf.errors import UnsafeConfig
 from sf.harness.artifacts import LINKS
 from sf.paths import Project
-from sf.review import gates
 from sf.workspaces.git import Git
 from sf.workspaces.repository import UserRepository
 
-_FILES = (".sf/.gitignore", ".sf/config.toml", ".sf/plan.md")
+PROJECT_FILE = ".sf/config.toml"
+_FILES = (".sf/.gitignore", PROJECT_FILE, ".sf/plan.md")
 _FOLDERS = (".sf/workflows/", ".sf/gates/", ".sf/hooks/", ".sf/playbooks/")
 
 
@@ -32,11 +32,17 @@ async def _load(project: Project) -> Config:
     return await load_trusted(project, await UserRepository.open(project.root, project.facade, Git()))
 
 
-async def load_trusted(project: Project, user: UserRepository) -> Config:
-    """The configuration in force. Raises InvalidConfig or UnsafeConfig with every problem."""
+async def load_trusted(
+    project: Project, user: UserRepository, *, taken: tuple[Path, bool] | None = None
+) -> Config:
+    """The configuration in force. Raises InvalidConfig or UnsafeConfig with every problem.
+
+    With `taken`, by that file in the place of the project's, which git tracks or not.
+    """
     tracked = set(await user.tracked_files())
     require_own_folder(project.dot, tracked)
-    config = load(project.global_config, project.config, project_file_is_tracked=".sf/config.toml" in tracked)
+    file, came_along = taken or (project.config, PROJECT_FILE in tracked)
+    config = load(project.global_config, file, project_file_is_tracked=came_along)
     for file in templates.available(project).values():
         workflow = templates.read(file)
         if f".sf/workflows/{file.name}" in tracked:
@@ -88,8 +94,7 @@ def _refuse_lax(workflow: Workflow, file: str) -> None:
         )
 
 
-def require_gates(project: Project, config: Config) -> None:
-    """Raise InvalidConfig when a configured gate could not be run."""
+def gates_of(config: Config) -> tuple[str, ...]:
+    """Every configured gate."""
     scripts = config.harness.gates
-    named = (*scripts.post_task, *scripts.post_slice, *scripts.post_milestone)
-    gates.require_runnable(gates.in_checkout(project.root, named))
+    return (*scripts.post_task, *scripts.post_slice, *scripts.post_milestone)

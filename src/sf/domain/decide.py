@@ -184,8 +184,8 @@ def decide(
             return _overspent(outcome)
         case o.Reassessed():
             return _reassessed(unit, outcome, counts, limits, workflow)
-        case o.Held(kind=kind, detail=detail, data=data):
-            return _hold(kind, detail, data)
+        case o.Held():
+            return _held(outcome, counts, limits)
         case _:
             assert_never(outcome)
 
@@ -233,14 +233,22 @@ def _overspent(outcome: o.Overspent) -> Move:
 
 
 def _waits(outcome: o.Waiting, counts: Counts, limits: Limits) -> Move:
-    """Until the quota opens. A run that got no answer is given back, but not for ever."""
-    free = outcome.unanswered and counts.waits < limits.max_waits
-    return Move(
-        status=Status.PENDING,
-        delay_ms=max(1, int(outcome.seconds * 1000)),
-        raised=Counter("waits") if free else None,
-        returns_run=free,
-    )
+    """Until the quota opens."""
+    move = Move(status=Status.PENDING, delay_ms=max(1, int(outcome.seconds * 1000)))
+    return _given_back(move, counts, limits) if outcome.unanswered else move
+
+
+def _held(outcome: o.Held, counts: Counts, limits: Limits) -> Move:
+    """Parked. A run that a person's checkout kept from landing has done nothing, and may be one of many."""
+    move = _hold(outcome.kind, outcome.detail, outcome.data)
+    return _given_back(move, counts, limits) if outcome.kind is HoldKind.CHECKOUT_DIRTY else move
+
+
+def _given_back(move: Move, counts: Counts, limits: Limits) -> Move:
+    """The move after a run in which nothing was done: it is given back, but not for ever."""
+    if counts.waits >= limits.max_waits:
+        return move
+    return msgspec.structs.replace(move, raised=Counter("waits"), returns_run=True)
 
 
 def _crashed(unit: Unit, counts: Counts, limits: Limits) -> Move:

@@ -14,7 +14,6 @@ from sf.domain import events
 from sf.domain import outcomes as o
 from sf.domain.decide import Counter
 from sf.domain.excerpt import head_and_tail
-from sf.domain.units import Unit
 from sf.errors import InvalidConfig
 from sf.harness.agent import Agent
 from sf.harness.attempt import hook_variables
@@ -25,13 +24,11 @@ from sf.policy.sandbox import clean_env
 from sf.store import leases, ledger, records, sessions
 from sf.store.records import GateRecord
 from sf.store.tx import Tx
-from sf.workspaces.extract import extract
+from sf.workspaces.extract import entries, extract, lie_in
 from sf.workspaces.worktree import Worktree
 
 _TIMEOUT = 300.0
 _KILL_AFTER = 10.0
-COMMITTED = "gates"
-"""The folder in `.sf/runtime/` with the gates of branches that are not checked out."""
 
 
 def gate_name(script: str | Path) -> str:
@@ -49,36 +46,57 @@ def in_checkout(root: Path, scripts: Sequence[str]) -> dict[str, Path]:
     return {script: script_path(root, script) for script in scripts}
 
 
-async def located(desk: Desk, unit: Unit, scripts: Sequence[str]) -> dict[str, Path]:
-    """Where gates are run from: as the unit's branch has them when the checkout has another one out.
+async def located(desk: Desk, branch: str, scripts: Sequence[str]) -> dict[str, Path]:
+    """Where gates are run from for work on a branch: as it has them, when the checkout has another one out.
 
     The gates of an older branch would let pass what they do not know. Raises InvalidConfig for those that
     could not be run.
     """
     places = in_checkout(desk.project.root, scripts)
-    if scripts and desk.workshop.user.branch_out() != desk.workshop.integration_branch(unit):
-        places |= await _committed(desk, await desk.workshop.integration_head(unit), scripts)
+    if scripts and desk.workshop.user.branch_out() != branch:
+        places |= await _committed(desk, branch, scripts)
     require_runnable(places)
     return places
 
 
-async def _committed(desk: Desk, commit: str, scripts: Sequence[str]) -> dict[str, Path]:
-    """Those of the gates that are committed in a branch, laid out with what lies beside them."""
-    owned = desk.workshop.owned
-    # The later counts, as in the checkout: an agent can write the first.
-    named = {
-        script: [str(Path(script)), str(Path(".sf", script))] for script in scripts if _is_inside(script)
-    }
-    if not named:
+async def _committed(desk: Desk, branch: str, scripts: Sequence[str]) -> dict[str, Path]:
+    """Those of the gates that a branch has otherwise than the checkout, laid out with their neighbours."""
+    owned, root = desk.workshop.owned, desk.project.root
+    commit = await desk.workshop.user.branch_commit(branch)
+    inside = [script for script in scripts if _is_inside(script)]
+    if commit is None or not inside:
         return {}
-    known = set(await owned.files(commit, *(path for paths in named.values() for path in paths)))
-    chosen = {script: path for script, paths in named.items() for path in paths if path in known}
-    if not chosen:
-        return {}
-    folder = desk.project.runtime / COMMITTED / commit
-    whole = [str(Path(path).parent) if path.startswith(".sf/") else path for path in chosen.values()]
-    await extract(owned, commit, whole, folder)
-    return {script: folder / path for script, path in chosen.items()}
+    await owned.fetch(commit)
+    candidates = [str(Path(*place, script)) for script in inside for place in ((".sf",), ())]
+    known = {entry.path for entry in await entries(owned, commit, candidates)}
+    places = {}
+    for script in inside:
+        path = _chosen(root, script, known)
+        if path:
+            beside = await entries(owned, commit, [_neighbourhood(path)])
+            if not lie_in(root, beside):
+                named = hashlib.sha256(msgspec.json.encode(beside)).hexdigest()[:32]
+                folder = desk.project.committed_gates / named
+                await extract(owned, beside, folder)
+                places[script] = folder / path
+    return places
+
+
+def _chosen(root: Path, script: str, known: set[str]) -> str:
+    """Which of a branch's files a gate is; empty for one that is not committed there.
+
+    In the order of `script_path`, for the same reason: one of the operator's that no branch has comes before
+    what an agent can write.
+    """
+    own, plain = str(Path(".sf", script)), str(Path(script))
+    if own in known:
+        return own
+    return plain if plain in known and not (root / own).exists() else ""
+
+
+def _neighbourhood(path: str) -> str:
+    """What is laid out with a gate: its folder, which at the top would be everything."""
+    return str(Path(path).parent) if "/" in path else path
 
 
 def _is_inside(script: str) -> bool:
@@ -118,10 +136,13 @@ async def prove(
 
     Gates run code that an agent wrote: what they change in the folder is undone before the next one.
     """
-    places = await located(agent.desk, agent.unit, scripts)
+    branch = agent.desk.workshop.integration_branch(agent.unit)
+    await located(agent.desk, branch, scripts)
     before = await worktree.strangers() if scripts else []
     for script in scripts:
-        record, outcome = await _run(agent, places[script], tree, worktree.folder, clean=clean)
+        # Looked for again: a person may have switched branches while the one before ran.
+        place = (await located(agent.desk, branch, [script]))[script]
+        record, outcome = await _run(agent, place, tree, worktree.folder, clean=clean)
         await _keep(agent, record)
         await worktree.discard([name for name in await worktree.strangers() if name not in before])
         if await worktree.snapshot() != tree:

@@ -70,7 +70,7 @@ def _message(unit: Unit, subject: str) -> str:
 
 
 async def _proven(agent: Agent, tree: str, scripts: tuple[str, ...], *, clean: bool) -> bool:
-    places = await gates.located(agent.desk, agent.unit, scripts)
+    places = await gates.located(agent.desk, agent.desk.workshop.integration_branch(agent.unit), scripts)
     wanted = [(gates.gate_name(script), gates.digest(places[script])) for script in scripts]
     return records.is_proven(agent.desk.database.read, agent.unit.id, tree, wanted, clean=clean)
 

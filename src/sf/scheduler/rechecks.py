@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from sf.domain.attention import Question
 from sf.domain.clock import Instant
 from sf.domain.spending import breach
@@ -21,7 +23,8 @@ async def recheck(desk: Desk, now: Instant) -> None:
             over = await desk.workshop.user.branch_commit(branch) is not None
         elif unit.hold_kind is HoldKind.CHECKOUT_DIRTY:
             dirty = set(await desk.workshop.user.dirty()) if dirty is None else dirty
-            over = not dirty and not await _in_the_way(desk, unit, now)
+            busy = desk.workshop.user.is_out_elsewhere(desk.workshop.integration_branch(unit))
+            over = not dirty and not busy and not await _in_the_way(desk, unit, now)
         elif unit.hold_kind is HoldKind.NO_EVIDENCE:
             over = _gates_since(desk, unit)
         else:
@@ -43,7 +46,7 @@ async def _in_the_way(desk: Desk, unit: Unit, now: Instant) -> bool:
         return False
     tracked = set(await desk.workshop.user.tracked_files())
     untracked = [path for path in obstacle.paths if path not in tracked]
-    if any((desk.project.root / path).exists() for path in untracked):
+    if any(os.path.lexists(desk.project.root / path) for path in untracked):
         return True
     return not obstacle.paths and now < obstacle.look_again_at
 

@@ -16,7 +16,6 @@ from sf.harness.desk import Desk
 from sf.harness.rules import Rules
 from sf.harness.settle import Ending
 from sf.policy import orphans, scratch
-from sf.review.gates import COMMITTED
 from sf.scheduler import closing, housekeeping
 from sf.store import leases, runs, units
 from sf.store.tx import Tx
@@ -79,7 +78,7 @@ async def _remove_leftovers(desk: Desk) -> None:
     beside = desk.project.repository.parent.glob(f".{desk.project.key}.folder.*.new")
     for file in [*desk.project.runtime.glob(".*.new"), *beside]:
         file.unlink(missing_ok=True)
-    await asyncio.to_thread(shutil.rmtree, desk.project.runtime / COMMITTED, ignore_errors=True)
+    await asyncio.to_thread(shutil.rmtree, desk.project.committed_gates, ignore_errors=True)
     if desk.project.worktrees.is_dir():
         for folder in [*desk.project.worktrees.glob("merge-*"), *desk.project.worktrees.glob(".*")]:
             try:

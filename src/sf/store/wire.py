@@ -87,7 +87,7 @@ class Wire(psycopg.Connection[ServerRow]):
             return super().wait(gen, *args, **options)
         try:
             return waiting.wait(self._heard(gen), self.pgconn.socket, interval=_SLICE)
-        except psycopg.Error:
+        except Exception:
             raise
         except BaseException:
             # Ctrl-C. The driver would ask the server to break off, and wait for the answer.

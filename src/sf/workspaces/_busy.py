@@ -29,11 +29,12 @@ def elsewhere(layout: Layout, branch: str, users: list[Path]) -> CheckoutBusy:
     folder = users[0]
     place = _place(layout, folder)
     if not place.exists():
-        unlock = f"git worktree unlock {shlex.quote(str(place))}, " if (folder / "locked").exists() else ""
+        # Locked is what lies on a disk that comes and goes.
+        locked = (folder / "locked").exists()
         return CheckoutBusy(
             f"branch {branch} is checked out in a worktree whose folder is gone, {place}",
             paths=(str(folder),),
-            hint=f"{unlock}git worktree prune",
+            hint="bring it back and switch it to another branch" if locked else "git worktree prune",
         )
     # Without paths from here on: what would have to go is no file, so only another attempt can tell.
     if read_small(folder / "HEAD") != f"ref: refs/heads/{branch}":

@@ -84,6 +84,7 @@ class Landing:
         try:
             await update_ref(self._git, self._facade, name, journal.new, journal.old, identity=self._identity)
         except GitFailed as error:
+            await self._check_branch(name, journal.old)
             raise _busy.ref_locked(self._layout, journal.branch, error) from error
 
     async def _with_checkout(self, journal: Journal) -> None:

@@ -30,7 +30,7 @@ _COPIED = {
     "core.eol": ("lf", "crlf", "native"),
     "core.logallrefupdates": ("true", "false", "always"),
 }
-_SPELLINGS = {"yes": "true", "on": "true", "1": "true", "no": "false", "off": "false", "0": "false"}
+_SPELLINGS = dict.fromkeys(("yes", "on", "1"), "true") | dict.fromkeys(("", "no", "off", "0"), "false")
 
 
 class Layout(msgspec.Struct, frozen=True):

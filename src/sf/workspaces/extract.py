@@ -3,33 +3,56 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import os
 import secrets
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from sf.workspaces.owned import OwnedRepository
 
+_LINK = "120000"
 _FILES = {"100644": 0o644, "100755": 0o755}
 
 
-async def extract(owned: OwnedRepository, commit: str, paths: Sequence[str], folder: Path) -> None:
-    """Make `folder` with what a commit holds at these paths, folders as a whole; links are left out.
+class Entry(msgspec.Struct, frozen=True):
+    """One file or link of a commit."""
 
-    One that is there already is taken as it is: its name must say what is in it.
-    """
+    path: str
+    mode: str
+    id: str
+
+
+async def entries(owned: OwnedRepository, commit: str, paths: Sequence[str]) -> list[Entry]:
+    """Return what a commit holds at some paths, folders as a whole."""
+    listed = await owned.git.run("ls-tree", "-r", "-z", commit, "--", *paths, git_dir=owned.git_dir)
+    found = []
+    for line in listed.names():
+        head, _, path = line.partition("\t")
+        mode, _, object_id = head.split()
+        found.append(Entry(path, mode, object_id))
+    return found
+
+
+def lie_in(root: Path, wanted: Sequence[Entry]) -> bool:
+    """Return whether a folder holds exactly these, byte for byte."""
+    return all(_lies_in(root, entry) for entry in wanted)
+
+
+async def extract(owned: OwnedRepository, wanted: Sequence[Entry], folder: Path) -> None:
+    """Make `folder` with these. One that is there is taken as it is: its name must say what is in it."""
     if folder.is_dir():
         return
-    listed = await owned.git.run("ls-tree", "-r", "-z", commit, "--", *paths, git_dir=owned.git_dir)
     half = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
     try:
         half.mkdir(parents=True)
-        for entry in listed.names():
-            head, _, name = entry.partition("\t")
-            mode, _, object_id = head.split()
-            if mode in _FILES:
-                blob = await owned.git.run("cat-file", "blob", object_id, git_dir=owned.git_dir)
-                await asyncio.to_thread(_write, half / name, blob.stdout, _FILES[mode])
+        for entry in wanted:
+            if entry.mode in (*_FILES, _LINK):
+                blob = await owned.git.run("cat-file", "blob", entry.id, git_dir=owned.git_dir)
+                await asyncio.to_thread(_write, half, entry, blob.stdout)
         await asyncio.to_thread(half.replace, folder)
     except OSError:
         # Another run was faster.
@@ -39,7 +62,30 @@ async def extract(owned: OwnedRepository, commit: str, paths: Sequence[str], fol
         await asyncio.to_thread(shutil.rmtree, half, ignore_errors=True)
 
 
-def _write(path: Path, content: bytes, mode: int) -> None:
+def _lies_in(root: Path, entry: Entry) -> bool:
+    path = root / entry.path
+    try:
+        if path.is_symlink():
+            content = os.fsencode(path.readlink())
+            return entry.mode == _LINK and _id(content) == entry.id
+        runs = bool(path.stat().st_mode & 0o100)
+        return entry.mode == ("100755" if runs else "100644") and _id(path.read_bytes()) == entry.id
+    except OSError:
+        return False
+
+
+def _id(content: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+def _write(top: Path, entry: Entry, content: bytes) -> None:
+    path = top / entry.path
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    path.chmod(mode)
+    if entry.mode != _LINK:
+        path.write_bytes(content)
+        path.chmod(_FILES[entry.mode])
+        return
+    target = os.fsdecode(content)
+    # One that leads out of what was asked for would lead to whatever happens to lie there.
+    if not Path(target).is_absolute() and Path(os.path.normpath(path.parent / target)).is_relative_to(top):
+        path.symlink_to(target)

@@ -245,10 +245,10 @@ class OwnedRepository:
         output = await self.git.run("cat-file", "blob", name, git_dir=self._path)
         return output.stdout[:limit]
 
-    async def files(self, commit: str, *paths: str) -> list[str]:
-        """Return every path of a commit or tree, or those at and below some paths."""
-        flags = ("-r", "-z", "--name-only", commit, *(["--", *paths] if paths else []))
-        return (await self.git.run("ls-tree", *flags, git_dir=self._path)).names()
+    async def files(self, commit: str) -> list[str]:
+        """Return every path of a commit or tree."""
+        output = await self.git.run("ls-tree", "-r", "-z", "--name-only", commit, git_dir=self._path)
+        return output.names()
 
     async def _resolve(self, name: str) -> str:
         output = await self.git.run(

@@ -88,14 +88,13 @@ class UserRepository:
         return self._layout.common
 
     def exclude(self, mark: str, patterns: str) -> None:
-        """Add patterns to the repository's own ignore file, once: `mark` is a line of them."""
+        """Add patterns and a mark to the repository's own ignore file, once. Raises OSError."""
         path = self._layout.common / "info" / "exclude"
-        known = _excludes.read(path)
-        if mark.encode() not in known.splitlines():
+        if mark.encode() not in _excludes.read(path).splitlines():
             path.parent.mkdir(exist_ok=True)
-            # Added at the end, whatever else is in it; what is cut short here is added again.
+            # The mark last: what is cut short here is added again.
             with path.open("ab") as file:
-                file.write(b"\n" * (file.tell() > 0) + patterns.encode())
+                file.write(b"\n" * (file.tell() > 0) + f"{patterns}{mark}\n".encode())
 
     async def origin(self) -> str:
         """The address of the remote `origin`; empty when there is none."""
@@ -113,6 +112,10 @@ class UserRepository:
         """Return the branch that the user's checkout has out, None when it is detached."""
         text = _facade.copy_head(self._layout, self.git_dir)
         return text.removeprefix("ref: refs/heads/") if text.startswith("ref: refs/heads/") else None
+
+    def is_out_elsewhere(self, branch: str) -> bool:
+        """Return whether another worktree of the user's has a branch out, or is rebasing it."""
+        return bool(worktrees_using(self._layout, branch, but=self._layout.git_dir))
 
     async def branch_commit(self, branch: str) -> str | None:
         """Return the commit of a branch, or None when there is no such branch."""
