@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Any
 
@@ -82,10 +83,25 @@ def test_a_goal_becomes_merged_commits_over_the_wire(stage: Stage, provider: str
 
 
 def test_a_price_that_is_put_right_while_sf_runs_holds_for_what_begins_then(stage: Stage) -> None:
+    """Its key is asked for anew, by a command that takes its time; the loop does not wait for it."""
     seen: list[RequestView] = []
+    asked_at, came_at = stage.home / "asked", stage.home / "came"
+    beats: list[float] = []
+
+    async def beat() -> None:
+        while True:
+            beats.append(time.time())
+            await asyncio.sleep(0.02)
+
+    def watch(event: events.Event) -> None:
+        if event.name == events.CONFIG_RELOADED:
+            beating.append(asyncio.get_running_loop().create_task(beat()))
+
+    beating: list[asyncio.Task[None]] = []
 
     def configure(output: float) -> None:
-        settings = {"base_url": f"{server.url}/v1", "api_key": f"$(printf %s {KEY})"}
+        slow = f"touch {asked_at}; sleep 0.6; touch {came_at}; " if seen else ""
+        settings = {"base_url": f"{server.url}/v1", "api_key": f"$({slow}printf %s {KEY})"}
         local = settings | {"prices": {"m": {"input": 0.0, "output": output}}}
         text = tomlkit.dumps({"memory": {"mode": "off"}, "providers": {"local": local}})
         stage.project.global_config.write_text(text)
@@ -104,9 +120,11 @@ def test_a_price_that_is_put_right_while_sf_runs_holds_for_what_begins_then(stag
         configure(1.0)
         stage.configure(CONFIG.replace("script:test", "local:m"))
         stage.plan()
-        stage.auto(Selection(most=2))
+        stage.auto(Selection(most=2), watch=watch)
     rows = stage.read.all("SELECT cost_micro_usd FROM spend ORDER BY id")
     assert [row["cost_micro_usd"] for row in rows][:2] == [USAGE.output, USAGE.output * 1000]
+    between = [at for at in beats if asked_at.stat().st_mtime < at < came_at.stat().st_mtime]
+    assert len(between) > 5
 
 
 def test_a_wrong_key_stops_the_session_with_one_line_and_charges_nothing(stage: Stage) -> None:

@@ -12,8 +12,9 @@ from sf.domain.dialogue import Prompting, Reply
 from sf.domain.phases import Phase
 from sf.errors import InvalidPlaybook, ModelUnavailable, QuotaWait, Transient, TurnFailed
 from sf.providers import playbooks
-from sf.providers.catalog import Catalog
+from sf.providers.catalog import Catalog, Settings
 from sf.providers.hosted import HostedModel
+from sf.providers.pricing import Price
 from sf.providers.scripted import Cue, ScriptedConversation, ScriptedModel
 from sf.routing import route
 
@@ -105,23 +106,36 @@ async def test_the_catalog_opens_a_model_once_by_its_name(tmp_path: Path) -> Non
     (tmp_path / "demo.toml").write_text(PLAYBOOK)
     opened: list[str] = []
 
-    def refuse(provider: str, model: str) -> HostedModel:
+    async def refuse(provider: str, model: str, settings: Settings) -> HostedModel:
         opened.append(f"{provider}:{model}")
         raise ModelUnavailable("no such model")
 
-    catalog = Catalog(tmp_path, refuse, lambda provider, model: None)
+    catalog = Catalog(tmp_path, refuse, lambda provider, model: Settings())
     cue = Cue("execute", "x", 1)
-    catalog.start("script:demo", cue)
+    await catalog.start("script:demo", cue)
     (tmp_path / "demo.toml").unlink()
-    catalog.start("script:demo", cue)
+    await catalog.start("script:demo", cue)
     with pytest.raises(ModelUnavailable):
-        catalog.start("script:none", cue)
+        await catalog.start("script:none", cue)
     with pytest.raises(ModelUnavailable):
-        catalog.start("anthropic:claude", cue)
+        await catalog.start("anthropic:claude", cue)
     assert opened == ["anthropic:claude"]
     await catalog.aclose()
     with pytest.raises(ModelUnavailable):
-        catalog.start("script:demo", cue)
+        await catalog.start("script:demo", cue)
+
+
+async def test_what_a_model_costs_is_known_without_opening_it(tmp_path: Path) -> None:
+    async def refuse(provider: str, model: str, settings: Settings) -> HostedModel:
+        raise AssertionError("its key would be asked for")
+
+    prices = {"own": Price(3.0, 15.0)}
+    catalog = Catalog(tmp_path, refuse, lambda provider, model: Settings(price=prices.get(model)))
+    assert catalog.cost_of("local:own", 1000, 100) == 4500
+    assert catalog.cost_of("anthropic:own", 1000, 100) == 5250, "it takes more for writing its cache"
+    assert catalog.cost_of("local:unknown", 1000, 100) is None
+    published = catalog.cost_of("anthropic:claude-sonnet-4-5", 1000, 100)
+    assert published == 5250
 
 
 # --- routing ---

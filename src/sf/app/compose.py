@@ -17,7 +17,7 @@ from sf.app.memories import bank_of, open_memory
 from sf.app.rereading import Rereading
 from sf.app.trust import gates_of, require_own_folder
 from sf.config.reload import LiveConfig
-from sf.config.schema import Config, Price, Provider
+from sf.config.schema import Config, Provider
 from sf.domain import events
 from sf.domain.clock import SystemClock
 from sf.errors import DetachedHead, EmptyRepository, InvalidConfig, SandboxUnavailable, SfError
@@ -33,7 +33,8 @@ from sf.observe.trace import Tracer
 from sf.paths import Project, identify
 from sf.policy import sandbox
 from sf.policy.sandbox import Sandbox
-from sf.providers.catalog import Catalog, load_playbook
+from sf.providers.catalog import Catalog, Settings, load_playbook
+from sf.providers.pricing import Price
 from sf.review import gates
 from sf.scheduler import conduct, doorbell, lock
 from sf.scheduler.admission import Selection
@@ -191,7 +192,7 @@ async def open_desk(
     reading = Rereading(project, user)
     config, keys = await reading.begin(), _Keys()
     await _require_branch(user, config)
-    _preflight(project, config, keys)
+    await _preflight(project, config, keys)
     live = LiveConfig(config, (project.global_config, project.config), reading.again)
     async with contextlib.AsyncExitStack() as open_now:
         desk = await _furnish(open_now, project, config, keys, user, git, watch)
@@ -240,7 +241,7 @@ async def _furnish(
     bank = await bank_of(project, user) if memory is not None else ""
     catalog = Catalog(
         project.dot / "playbooks",
-        lambda provider, model: _hosted(desk.config, keys, provider, model),
+        lambda provider, model, settings: _hosted(keys, provider, model, settings),
         lambda provider, model: _settings(desk.config, provider, model),
     )
     open_now.push_async_callback(catalog.aclose)
@@ -308,15 +309,17 @@ class _Keys:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], str] = {}
 
-    def get(self, config: Config, provider: str) -> str:
-        settings = config.providers.get(provider, Provider())
+    async def get(self, provider: str, settings: Settings) -> str:
         source = provider, settings.api_key
         if source not in self._known:
-            self._known[source] = resolve(*source, has_base_url=bool(settings.base_url))
+            # A command may ask a person: everything else goes on meanwhile.
+            self._known[source] = await asyncio.to_thread(
+                resolve, *source, has_base_url=bool(settings.base_url)
+            )
         return self._known[source]
 
 
-def _preflight(project: Project, config: Config, keys: _Keys) -> None:
+async def _preflight(project: Project, config: Config, keys: _Keys) -> None:
     """Refuse to start when a model that will be used has no key or no playbook."""
     tiers = (config.tiers.fast, config.tiers.standard, config.tiers.reasoning)
     for name in dict.fromkeys(tier.models[0] for tier in tiers):
@@ -324,24 +327,25 @@ def _preflight(project: Project, config: Config, keys: _Keys) -> None:
         if provider == "script":
             load_playbook(project.dot / "playbooks", model)
         else:
-            keys.get(config, provider)
+            await keys.get(provider, _settings(config, provider, model))
 
 
-def _settings(config: Config, provider: str, model: str) -> tuple[str, str, Price | None]:
+def _settings(config: Config, provider: str, model: str) -> Settings:
     """What a hosted model is opened by: its address, where its key comes from, its price."""
-    settings = config.providers.get(provider, Provider())
-    return settings.base_url, settings.api_key, settings.prices.get(model)
+    found = config.providers.get(provider, Provider())
+    price = found.prices.get(model)
+    own = Price(price.input, price.output, price.cache_read, price.cache_write) if price else None
+    return Settings(found.base_url, found.api_key, own)
 
 
-def _hosted(config: Config, keys: _Keys, provider: str, model: str) -> HostedModel:
+async def _hosted(keys: _Keys, provider: str, model: str, settings: Settings) -> HostedModel:
     from sf.providers import hosted
 
-    base_url, _, price = _settings(config, provider, model)
     return hosted.open_model(
         f"{provider}:{model}",
-        base_url=base_url or None,
-        api_key=keys.get(config, provider),
-        price=hosted.Price(price.input, price.output, price.cache_read, price.cache_write) if price else None,
+        base_url=settings.base_url or None,
+        api_key=await keys.get(provider, settings),
+        price=settings.price,
     )
 
 

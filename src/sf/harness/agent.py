@@ -88,7 +88,7 @@ class Agent:
             prompt = msgspec.structs.replace(prompt, known=await self._known(briefing.subject(desk, unit)))
         chosen = route(desk.config, unit.phase, tier)
         await self._state(AttemptState.LAUNCHING_AGENT, model=chosen.model)
-        conversation = desk.catalog.start(chosen.model, Cue(template, unit.title, self._visit()))
+        conversation = await desk.catalog.start(chosen.model, Cue(template, unit.title, self._visit()))
         await self._state(AttemptState.INITIALIZING_SESSION)
         dialogue = Dialogue(
             conversation=conversation,

@@ -12,7 +12,6 @@ from pydantic_ai.settings import ModelSettings
 from sf import errors
 
 _ANTHROPIC_URL = "https://api.anthropic.com"
-_ANTHROPIC_CACHE_WRITE = 1.25
 _OPENAI_URL = "https://api.openai.com/v1"
 _NO_KEY = "none"
 
@@ -26,8 +25,6 @@ class Client:
     thinking_budgets: bool
     """Thinking is asked for as a number of tokens out of the output limit, not as an effort."""
     close: Callable[[], Awaitable[None]]
-    cache_write_premium: float = 1.0
-    """How many times the price of input the provider takes for a token that it writes into its cache."""
 
 
 def open_client(provider: str, model: str, *, base_url: str | None, api_key: str) -> Client:
@@ -58,7 +55,7 @@ def _anthropic(model: str, base_url: str, api_key: str) -> Client:
     )
     hosted = AnthropicModel(model, provider=AnthropicProvider(anthropic_client=client))
     budgets = not hosted.profile.get("anthropic_supports_adaptive_thinking", False)
-    return Client(hosted, ModelSettings(cache=True), budgets, client.close, _ANTHROPIC_CACHE_WRITE)
+    return Client(hosted, ModelSettings(cache=True), budgets, client.close)
 
 
 def _openai(model: str, base_url: str, api_key: str) -> Client:

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from sf.domain.dialogue import Conversation
 from sf.errors import ModelUnavailable
 from sf.providers import playbooks
+from sf.providers.pricing import Price, ceiling_micro_usd
 from sf.providers.scripted import Cue, ScriptedModel
 
 if TYPE_CHECKING:
     from sf.providers.hosted import HostedConversation, HostedModel
-
-
-class Model(Protocol):
-    """Something that conversations can be started with."""
-
-    def start(self, cue: Cue) -> Conversation:
-        """A fresh conversation."""
-        ...
-
-    def cost_of(self, input_tokens: int, output_tokens: int) -> int | None:
-        """What so many tokens cost at most, in micro-dollars; None when no price is known."""
-        ...
-
-    async def aclose(self) -> None:
-        """Let go of connections."""
-        ...
 
 
 class _Hosted:
@@ -40,63 +28,85 @@ class _Hosted:
     def start(self, cue: Cue) -> HostedConversation:
         return self._model.start()
 
-    def cost_of(self, input_tokens: int, output_tokens: int) -> int | None:
-        return self._model.cost_of(input_tokens, output_tokens)
-
     async def aclose(self) -> None:
         await self._model.aclose()
 
 
-Opener = Callable[[str, str], "HostedModel"]
-"""(provider, model) -> an open hosted model, with key, address and price already found."""
+class Settings(msgspec.Struct, frozen=True):
+    """What a hosted model is opened by; equal ones mean the same open model."""
 
-Settings = Callable[[str, str], object]
-"""(provider, model) -> what the opener would open it by now; equal values mean the same open model."""
+    base_url: str = ""
+    api_key: str = ""
+    """Where its key comes from."""
+    price: Price | None = None
+
+
+Opener = Callable[[str, str, Settings], Awaitable["HostedModel"]]
+"""(provider, model, settings) -> an open hosted model, its key found."""
 
 
 class Catalog:
     """Opens models on first use, and anew when their settings have changed."""
 
-    def __init__(self, playbook_folder: Path, open_hosted: Opener, settings: Settings) -> None:
+    def __init__(
+        self, playbook_folder: Path, open_hosted: Opener, settings: Callable[[str, str], Settings]
+    ) -> None:
         self._playbooks = playbook_folder
         self._open_hosted = open_hosted
         self._settings = settings
-        self._models: dict[str, tuple[object, Model]] = {}
-        self._replaced: list[Model] = []
+        self._scripted: dict[str, ScriptedModel] = {}
+        self._hosted: dict[str, tuple[Settings, _Hosted]] = {}
+        self._opening = asyncio.Lock()
+        self._replaced: list[_Hosted] = []
         """Conversations that began with them go on with them."""
 
-    def start(self, name: str, cue: Cue) -> Conversation:
+    async def start(self, name: str, cue: Cue) -> Conversation:
         """A conversation with the named model."""
-        return self._model(name).start(cue)
-
-    def cost_of(self, name: str, input_tokens: int, output_tokens: int) -> int | None:
-        """What so many tokens of the named model cost at most; None when no price is known."""
-        return self._model(name).cost_of(input_tokens, output_tokens)
-
-    def _model(self, name: str) -> Model:
-        provider, _, model = name.partition(":")
-        settings = None if provider == "script" else self._settings(provider, model)
-        known = self._models.get(name)
-        if known is not None and known[0] == settings:
-            return known[1]
-        opened = self._open(name)
-        if known is not None:
-            self._replaced.append(known[1])
-        self._models[name] = settings, opened
-        return opened
-
-    def _open(self, name: str) -> Model:
         provider, _, model = name.partition(":")
         if provider == "script":
-            return ScriptedModel(load_playbook(self._playbooks, model))
-        return _Hosted(self._open_hosted(provider, model))
+            return self._played(model).start(cue)
+        return (await self._open(provider, model)).start(cue)
+
+    def cost_of(self, name: str, input_tokens: int, output_tokens: int) -> int | None:
+        """What so many tokens of the named model cost at most; None when no price is known. Opens nothing."""
+        provider, _, model = name.partition(":")
+        if provider == "script":
+            return self._played(model).cost_of(input_tokens, output_tokens)
+        price = self._settings(provider, model).price
+        return ceiling_micro_usd(provider, model, price, input_tokens, output_tokens)
+
+    def _played(self, name: str) -> ScriptedModel:
+        if name not in self._scripted:
+            self._scripted[name] = ScriptedModel(load_playbook(self._playbooks, name))
+        return self._scripted[name]
+
+    async def _open(self, provider: str, model: str) -> _Hosted:
+        """The open model; of several that want it at once one opens it, and the others wait."""
+        name = f"{provider}:{model}"
+        if (known := self._known(name)) is not None:
+            return known
+        async with self._opening:
+            if (known := self._known(name)) is not None:
+                return known
+            settings = self._settings(provider, model)
+            opened = _Hosted(await self._open_hosted(provider, model, settings))
+            if name in self._hosted:
+                self._replaced.append(self._hosted[name][1])
+            self._hosted[name] = settings, opened
+            return opened
+
+    def _known(self, name: str) -> _Hosted | None:
+        provider, _, model = name.partition(":")
+        settings, opened = self._hosted.get(name, (None, None))
+        return opened if settings == self._settings(provider, model) else None
 
     async def aclose(self) -> None:
         """Close every model that was opened."""
-        for model in (*self._replaced, *(model for _, model in self._models.values())):
+        for model in (*self._replaced, *(model for _, model in self._hosted.values())):
             await model.aclose()
         self._replaced.clear()
-        self._models.clear()
+        self._hosted.clear()
+        self._scripted.clear()
 
 
 def load_playbook(folder: Path, name: str) -> playbooks.Playbook:

@@ -31,7 +31,7 @@ from sf.domain.dialogue import Prompting, Reply, ToolResult
 from sf.providers._clients import Client, open_client
 from sf.providers._failures import translated
 from sf.providers._replies import reply_of, require_finished
-from sf.providers.pricing import Price, published_ceiling_micro_usd, with_premium
+from sf.providers.pricing import Price, ceiling_micro_usd, with_premium
 
 __all__ = ["HostedConversation", "HostedModel", "Price", "estimate_input_tokens", "open_model"]
 
@@ -60,8 +60,7 @@ def open_model(
         client = open_client(provider, model, base_url=base_url, api_key=api_key)
     except ImportError as error:
         raise errors.ModelUnavailable(f"{name}: {error.name} is not installed") from error
-    price = with_premium(price, client.cache_write_premium)
-    return HostedModel(provider, model, client, api_key, price, first_event_timeout)
+    return HostedModel(provider, model, client, api_key, with_premium(price, provider), first_event_timeout)
 
 
 class HostedModel:
@@ -97,9 +96,7 @@ class HostedModel:
 
     def cost_of(self, input_tokens: int, output_tokens: int) -> int | None:
         """What so many tokens cost at most, in micro-dollars; None when no price is known."""
-        if self.price is not None:
-            return self.price.ceiling_micro_usd(input_tokens, output_tokens)
-        return published_ceiling_micro_usd(self.provider, self.model, input_tokens, output_tokens)
+        return ceiling_micro_usd(self.provider, self.model, self.price, input_tokens, output_tokens)
 
     async def aclose(self) -> None:
         """Close the connections; requests under way fail."""

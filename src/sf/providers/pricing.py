@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
 
 
+_CACHE_WRITE = {"anthropic": 1.25}
+"""How many times the price of input a provider takes for a token that it writes into its cache."""
+
+
 class Price(msgspec.Struct, frozen=True):
     """US dollars per million tokens, which is micro-dollars per token; cached input defaults to input."""
 
@@ -53,17 +57,27 @@ class Price(msgspec.Struct, frozen=True):
         return round(input_tokens * dearest + output_tokens * self.output_per_mtok_usd)
 
 
-def with_premium(price: Price | None, premium: float) -> Price | None:
+def with_premium(price: Price | None, provider: str) -> Price | None:
     """The price, with what the provider takes for writing its cache where the user names no price for it."""
     if price is None or price.cache_write_per_mtok_usd is not None:
         return price
+    premium = _CACHE_WRITE.get(provider, 1.0)
     return msgspec.structs.replace(price, cache_write_per_mtok_usd=price.input_per_mtok_usd * premium)
 
 
-def published_ceiling_micro_usd(
+def ceiling_micro_usd(
+    provider: str, model: str, price: Price | None, input_tokens: int, output_tokens: int
+) -> int | None:
+    """The most that so many tokens can cost, by the user's price or else the published one; None without."""
+    own = with_premium(price, provider)
+    if own is not None:
+        return own.ceiling_micro_usd(input_tokens, output_tokens)
+    return _published_ceiling_micro_usd(provider, model, input_tokens, output_tokens)
+
+
+def _published_ceiling_micro_usd(
     provider: str, model: str, input_tokens: int, output_tokens: int
 ) -> int | None:
-    """The most that so many tokens can cost by the published prices; None where the model has none."""
     from genai_prices import Usage as Tokens
     from genai_prices import calc_price
 
