@@ -99,7 +99,7 @@ class SpendingReached(Signal):
         self.key = key
         self.wanted = wanted
         self.terms: tuple[int, ...] = ()
-        """What a request of a fixed size costs with each model of the phase, as configured then."""
+        """What a request of a fixed size costs with each model of the phase, by the prices of this one."""
 
 
 # --- mistakes ------------------------------------------------------------------------------------

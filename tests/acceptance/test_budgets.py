@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from sf.app import reports
+from sf.domain.events import TURN_ENDED, Event
 from sf.domain.units import HoldKind
 from sf.scheduler.admission import Selection
 from sf.store import attention, blockers, runs, spending
@@ -107,6 +108,24 @@ def test_a_unit_without_money_is_let_go_when_its_next_step_is_cheaper(stage: Sta
     stage.configure(text.replace("max_output_tokens = 1000", "max_output_tokens = 100"))
     stage.auto(Selection(most=1))
     assert stage.unit("milestone/m1").hold_kind is None
+
+
+def test_a_unit_is_let_go_when_its_next_step_became_cheaper_while_it_was_refused(stage: Stage) -> None:
+    """The limit is lowered under a run, whose requests are still priced by the old one."""
+    text = SHORT + "[budget]\nunit_usd = 1.3\n"
+    stage.configure(text)
+    dear = call("bash", command="sleep 1 # " + "x" * 1600)
+    turns = (write("a.txt"), dear, write("c.txt"), say())
+    stage.script(plan_scene(ONE), scene("execute", *turns), *PASSING, price={"input": 0, "output": 1000})
+    stage.plan()
+
+    def watch(event: Event) -> None:
+        if event.name == TURN_ENDED and event.unit_id == UNITS[2] and event.data["turn"] == 1:
+            stage.configure(text.replace("max_output_tokens = 1000", "max_output_tokens = 100"))
+
+    assert stage.auto(watch=watch).ending == "waiting"
+    stage.auto(Selection(most=1))
+    assert [run.error_code for run in runs.of_unit(stage.read, UNITS[2])] == ["budget_reached", None]
 
 
 def test_cost_is_shown_by_unit_phase_model_and_day(stage: Stage) -> None:

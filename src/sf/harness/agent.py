@@ -86,7 +86,9 @@ class Agent:
         prompt = desk.prompts.phase(template, {**told, **variables})
         if template in _REMEMBERING:
             prompt = msgspec.structs.replace(prompt, known=await self._known(briefing.subject(desk, unit)))
-        chosen = route(desk.config, unit.phase, tier)
+        # What a conversation costs is settled in one moment, and stays.
+        chosen, pace = route(desk.config, unit.phase, tier), self._pace()
+        self.billing.begin()
         await self._state(AttemptState.LAUNCHING_AGENT, model=chosen.model)
         conversation = await desk.catalog.start(chosen.model, Cue(template, unit.title, self._visit()))
         await self._state(AttemptState.INITIALIZING_SESSION)
@@ -98,7 +100,7 @@ class Agent:
             caller=self._caller(toolbox),
             recorder=self,
             payments=self.billing,
-            pace=self._pace(),
+            pace=pace,
             budget=self._budget(),
             thinking=chosen.thinking,
             missing=missing,

@@ -30,6 +30,11 @@ class Billing:
         self._unit = unit
         self._lease = lease
         self._payer = spending.payer(desk.database.read, unit)
+        self._terms: tuple[int, ...] = ()
+
+    def begin(self) -> None:
+        """A conversation begins: its requests are priced as configured now, whatever changes meanwhile."""
+        self._terms = terms(self._desk, self._unit.phase)
 
     async def reserve(self, model: str, ceiling: int | None) -> str:
         """Reserve a request's ceiling in every scope; what is free needs no reservation."""
@@ -43,7 +48,7 @@ class Billing:
         if not ceiling:
             return ""
         now = self._desk.clock.now()
-        with self._on_terms():
+        with _on_terms(self._terms):
             return await self._desk.database.write(
                 lambda tx: spending.reserve(
                     tx, self._lease, self._payer, model=model, estimate=ceiling, caps=caps, now=now
@@ -75,19 +80,20 @@ class Billing:
         if not (each and caps.any):
             return
         amount, now = requests * each, self._desk.clock.now()
-        with self._on_terms():
+        with _on_terms(terms(self._desk, self._unit.phase)):
             await self._desk.database.write(
                 lambda tx: spending.promise(tx, self._lease, self._payer, amount=amount, caps=caps, now=now)
             )
 
-    @contextlib.contextmanager
-    def _on_terms(self) -> Iterator[None]:
-        """A refusal says by which terms it was made."""
-        try:
-            yield
-        except SpendingReached as refused:
-            refused.terms = terms(self._desk, self._unit.phase)
-            raise
+
+@contextlib.contextmanager
+def _on_terms(given: tuple[int, ...]) -> Iterator[None]:
+    """A refusal says by which terms it was made."""
+    try:
+        yield
+    except SpendingReached as refused:
+        refused.terms = given
+        raise
 
 
 def terms(desk: Desk, phase: Phase) -> tuple[int, ...]:
