@@ -14,6 +14,7 @@ from sf.errors import LeaseLost, SpendingReached
 from sf.store import runs, spending
 from sf.store.spending import Grouping, Payer
 from sf.store.tx import Tx
+from sf.testing.clock import FakeClock
 from tests.support.ground import Ground
 
 A = "task/a1"
@@ -128,6 +129,16 @@ def test_a_fan_out_keeps_its_money_until_its_end_and_what_was_not_asked_is_not_b
         "answered": 4,
         "crashed": 1,
     }
+
+
+def test_what_a_run_asked_after_the_clock_went_back_is_part_of_its_cost(ground: Ground) -> None:
+    lease, by = _claimed(ground)
+    ground.clock = FakeClock(ground.now - 3_600_000)
+    _answered(ground, _reserve(ground, lease, by, 300), 50)
+    _reserve(ground, lease, by, 70)
+    assert runs.spent_by_run(ground.read, lease.run_id)["cost_micro_usd"] == 120
+    ground.settle(lease, o.Interrupted("shutdown"))
+    assert [run.cost_micro_usd for run in runs.of_unit(ground.read, A)] == [120]
 
 
 def test_a_run_that_lost_its_lease_cannot_reserve(ground: Ground) -> None:

@@ -69,6 +69,7 @@ def finish(
     tree: str | None = None,
 ) -> None:
     """End a run and roll up what its turns spent."""
+    # A run's requests have ids above its own, whatever the clock says: the primary key finds them.
     tx.run(
         _Q["finish"],
         id=run_id,

@@ -13,7 +13,7 @@ UPDATE runs SET ended_at = :now, outcome = :outcome, state = :state, error_code 
       COALESCE(SUM(t.cache_read_tokens), 0), COALESCE(MAX(t.model), runs.model)
     FROM turns t WHERE t.run_id = :id),
   cost_micro_usd = (
-    SELECT COALESCE(SUM(s.cost_micro_usd), 0) FROM spend s WHERE s.run_id = :id AND s.opened_at >= runs.started_at)
+    SELECT COALESCE(SUM(s.cost_micro_usd), 0) FROM spend s WHERE s.run_id = :id AND s.id > :id)
 WHERE id = :id AND ended_at IS NULL
 
 -- name: set_state
@@ -66,7 +66,7 @@ SELECT seq, turn, content FROM messages WHERE run_id = :run ORDER BY seq
 SELECT COUNT(*) AS turns, COALESCE(SUM(input_tokens), 0) AS input_tokens, COALESCE(SUM(output_tokens), 0) AS output_tokens,
   COALESCE(SUM(cache_read_tokens), 0) AS cache_read_tokens, MAX(model) AS model,
   (SELECT COALESCE(SUM(COALESCE(s.cost_micro_usd, s.estimate_micro_usd)), 0) FROM spend s
-   WHERE s.run_id = :run AND s.model <> '' AND s.opened_at >= (SELECT r.started_at FROM runs r WHERE r.id = :run)) AS cost_micro_usd
+   WHERE s.run_id = :run AND s.id > :run AND s.model <> '') AS cost_micro_usd
 FROM turns WHERE run_id = :run
 
 -- name: history
