@@ -19,7 +19,7 @@ from sf.domain.phases import Phase
 from sf.domain.spending import Caps
 from sf.domain.units import BLOCKER_EVENT, WAY_OUT, HoldKind, Status
 from sf.harness.rules import Rules
-from sf.scheduler import replies
+from sf.scheduler import replies, upkeep
 from sf.scheduler.intents import INTENTS
 from sf.store import attention, records, spending, units
 from tests.support.ground import GATED, Ground, Refused
@@ -387,6 +387,22 @@ def test_a_question_with_a_deadline_is_answered_by_its_default_and_no_other(tmp_
     assert len(ground.write(lambda tx: replies.answer_due(tx, rules, ground.now))) == 1
     assert ground.unit(A).hold_kind is None
     assert "decide yourself" in records.unread_feedback(ground.read, A)[0]
+
+
+@pytest.mark.parametrize("later", [0, 61])
+def test_more_runs_are_not_allowed_by_a_default_that_an_older_sf_took(tmp_path: Path, later: int) -> None:
+    """At a start nothing waits for its time any more, and when that has come nobody answers it."""
+    rules = replace(GATED, patience={"run_limit": Patience("again", 60_000)})
+    ground = Ground(tmp_path / "sf.db", rules)
+    PARKED[HoldKind.RUN_LIMIT](ground)
+    ground.clock.advance(seconds=later)
+    if later:
+        assert ground.write(lambda tx: replies.answer_due(tx, rules, ground.now)) == []
+    else:
+        ground.write(lambda tx: upkeep.draw_in(tx, "", rules, ground.now))
+    assert ground.unit(A).hold_kind is HoldKind.RUN_LIMIT
+    [asked] = attention.waiting(ground.read)
+    assert (asked.due_at, asked.default_answer) == (None, None)
 
 
 def test_the_question_for_the_sessions_money_tells_the_largest_need_and_goes_when_there_is_room(

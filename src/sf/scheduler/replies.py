@@ -154,9 +154,19 @@ def withdraw_unneeded(tx: Tx, now: Instant) -> None:
         sessions.set_status(tx, session["id"], session["status"], now)
 
 
+def drop_unlawful(tx: Tx) -> None:
+    """Let questions stay for a person whose default may not be one: another version of sf asked them."""
+    for item in attention.waiting(tx):
+        if item.due_at is not None and not rules_of_answers.may_be_default(
+            item.kind, item.default_answer or ""
+        ):
+            attention.drop_default(tx, item.id)
+
+
 def answer_due(tx: Tx, rules: Rules, now: Instant) -> list[str]:
     """Answer by their defaults the questions whose time is up, and that still need it; the ids."""
     withdraw_for_session(tx, rules, now)
+    drop_unlawful(tx)
     due = [item for item in attention.waiting(tx) if item.due_at is not None and item.due_at <= now]
     for item in due:
         give(tx, item, item.default_answer or "", "default", rules, now)

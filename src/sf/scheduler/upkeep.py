@@ -88,13 +88,17 @@ class Upkeep:
 
 
 def draw_in(tx: Tx, station: str, rules: Rules, now: Instant) -> None:
-    """Let units and questions that were given a due time by a clock that has been set back wait from now."""
+    """Let units and questions that were given a due time by a clock that has been set back wait from now.
+
+    What may have no default does not wait for its time at all.
+    """
     for unit in leases.waiting(tx, station):
         assert unit.due_at is not None
         longest = rules.base.max_backoff_ms if unit.status is Status.FAILED else None
         due = drawn_in(unit.due_at, unit.updated_at, now, longest)
         if due != unit.due_at:
             leases.postpone(tx, unit.id, due, now)
+    replies.drop_unlawful(tx)
     for item in attention.waiting(tx):
         if item.due_at is not None and (due := drawn_in(item.due_at, item.created_at, now)) != item.due_at:
             attention.postpone(tx, item.id, due, now)

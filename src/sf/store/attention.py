@@ -71,6 +71,11 @@ def postpone(tx: Tx, question_id: str, due_at: Instant, now: Instant) -> None:
     tx.run(_Q["postpone"], id=question_id, due=due_at, now=now)
 
 
+def drop_default(tx: Tx, question_id: str) -> None:
+    """Let an open question stay until a person answers it."""
+    tx.run(_Q["drop_default"], id=question_id)
+
+
 def withdraw(tx: Tx, question_id: str, by: str, now: Instant) -> None:
     """Close a question that nobody needs to answer any more."""
     tx.run(_Q["close"], id=question_id, answer=None, by=by, now=now)

@@ -14,6 +14,9 @@ UPDATE attention SET question = :question, data = :data WHERE id = :id AND close
 -- name: postpone
 UPDATE attention SET due_at = :due, created_at = :now WHERE id = :id AND closed_at IS NULL
 
+-- name: drop_default
+UPDATE attention SET due_at = NULL, default_answer = NULL WHERE id = :id AND closed_at IS NULL
+
 -- name: close
 UPDATE attention SET closed_at = :now, answer = :answer, answered_by = :by WHERE id = :id AND closed_at IS NULL
 
