@@ -131,6 +131,22 @@ def test_a_fan_out_keeps_its_money_until_its_end_and_what_was_not_asked_is_not_b
     }
 
 
+def test_a_part_that_is_dearer_than_the_whole_gives_back_no_more_than_it_drew(ground: Ground) -> None:
+    lease, by = _claimed(ground)
+    caps = Caps(session=1500)
+    ground.write(lambda tx: spending.promise(tx, lease, by, amount=200, caps=caps, now=ground.now))
+    for spent in (20, 40, 60):
+        part = _reserve(ground, lease, by, 1000, session=1500)
+        assert _accounts(ground, by)["session"] == (spent - 20, 1000)
+        _answered(ground, part, 20)
+        assert _accounts(ground, by)["session"] == (spent, 200 - spent)
+    _answered(ground, _reserve(ground, lease, by, 1000, session=1500), 500)
+    assert _accounts(ground, by)["session"] == (560, 0), "the whole is used up"
+    ground.settle(lease, o.Done())
+    assert _accounts(ground, by)["session"] == (560, 0)
+    assert [row["requests"] for row in spending.endings(ground.read, 0)] == [4]
+
+
 def test_what_a_run_asked_after_the_clock_went_back_is_part_of_its_cost(ground: Ground) -> None:
     lease, by = _claimed(ground)
     ground.clock = FakeClock(ground.now - 3_600_000)

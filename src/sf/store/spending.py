@@ -72,9 +72,7 @@ def reserve(tx: Tx, lease: Lease, by: Payer, *, model: str, estimate: int, caps:
     What the run has promised itself is drawn from first.
     """
     leases.require_lease(tx, lease)
-    promised = tx.one(_Q["promise_of_run"], run=lease.run_id)
-    if promised is not None:
-        _adjust(tx, promised, -min(estimate, promised["estimate_micro_usd"]))
+    _draw(tx, lease.run_id, estimate)
     require_room(tx, by, estimate, caps)
     return _open(tx, lease, by, model, estimate, now)
 
@@ -82,15 +80,32 @@ def reserve(tx: Tx, lease: Lease, by: Payer, *, model: str, estimate: int, caps:
 def promise(tx: Tx, lease: Lease, by: Payer, *, amount: int, caps: Caps, now: Instant) -> None:
     """Reserve what several requests of a run may cost together. Raises SpendingReached and reserves nothing.
 
-    It is a row with no model and no request. The run's requests draw from it and give back what they did not
-    use; the end of the run, also by a crash, lets go what is left.
+    It is two rows with no model and no request: the whole, settled and free, and what of it is held. The
+    run's requests draw from the latter and give back what they did not use; the end of the run, also by a
+    crash, lets go what is left.
     """
     leases.require_lease(tx, lease)
     require_room(tx, by, amount, caps)
+    tx.run(
+        _Q["promised"],
+        id=ulid(),
+        run=lease.run_id,
+        unit=by.unit_id,
+        milestone=by.milestone_id,
+        session=by.session_id,
+        phase=by.phase,
+        amount=amount,
+        now=now,
+    )
     _open(tx, lease, by, _PROMISE, amount, now)
 
 
-def _adjust(tx: Tx, promised: Row, change: int) -> None:
+def _draw(tx: Tx, run_id: str, more: int = 0) -> None:
+    """Hold of what a run promised itself what its requests, and so much more, leave of the whole."""
+    promised = tx.one(_Q["promise_of_run"], run=run_id)
+    if promised is None:
+        return
+    change = max(0, (promised["unused"] or 0) - more) - promised["estimate_micro_usd"]
     tx.run(_Q["adjust"], id=promised["id"], by=change)
     _post(tx, _keys(promised), reserved=change)
 
@@ -136,9 +151,7 @@ def settle(tx: Tx, spend_id: str, how: Settled, now: Instant, usage: Usage | Non
     )
     if closed:
         _post(tx, _keys(row), spent=cost, reserved=-row["estimate_micro_usd"])
-        promised = tx.one(_Q["promise_of_run"], run=row["run_id"])
-        if promised is not None:
-            _adjust(tx, promised, max(0, row["estimate_micro_usd"] - cost))
+        _draw(tx, row["run_id"])
     return int(cost if closed else row["cost_micro_usd"])
 
 
@@ -167,7 +180,7 @@ def record(tx: Tx, lease: Lease, by: Payer, *, model: str, usage: Usage, now: In
 def settle_open(tx: Tx, run_id: str, how: Settled, now: Instant) -> int:
     """Settle what a run left open, and let go what it had promised itself; how many requests there were."""
     for promised in tx.all(_Q["promise_of_run"], run=run_id):
-        tx.run(_Q["drop_promise"], id=promised["id"])
+        tx.run(_Q["drop_promise"], run=run_id)
         _post(tx, _keys(promised), reserved=-promised["estimate_micro_usd"])
     rows = tx.all(_Q["open_of_run"], run=run_id)
     for row in rows:

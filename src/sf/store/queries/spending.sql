@@ -19,14 +19,24 @@ WHERE id = :id AND settled_at IS NULL
 -- name: open_of_run
 SELECT * FROM spend WHERE run_id = :run AND settled_at IS NULL ORDER BY id
 
+-- name: promised
+INSERT INTO spend (id, run_id, unit_id, milestone_id, session_id, phase, model, estimate_micro_usd, cost_micro_usd,
+  how, opened_at, settled_at)
+VALUES (:id, :run, :unit, :milestone, :session, :phase, '', :amount, 0, 'refused', :now, :now)
+
 -- name: promise_of_run
-SELECT * FROM spend WHERE run_id = :run AND settled_at IS NULL AND model = ''
+SELECT held.*,
+  CAST((SELECT MAX(whole.estimate_micro_usd) FROM spend whole
+   WHERE whole.run_id = :run AND whole.id > :run AND whole.model = '' AND whole.settled_at IS NOT NULL)
+  - (SELECT COALESCE(SUM(COALESCE(s.cost_micro_usd, s.estimate_micro_usd)), 0) FROM spend s
+     WHERE s.run_id = :run AND s.id > held.id AND s.model <> '') AS BIGINT) AS unused
+FROM spend held WHERE held.run_id = :run AND held.settled_at IS NULL AND held.model = ''
 
 -- name: adjust
 UPDATE spend SET estimate_micro_usd = estimate_micro_usd + :by WHERE id = :id
 
 -- name: drop_promise
-DELETE FROM spend WHERE id = :id AND model = ''
+DELETE FROM spend WHERE run_id = :run AND id > :run AND model = ''
 
 -- name: account
 SELECT * FROM spend_accounts WHERE scope = :scope AND key = :key
