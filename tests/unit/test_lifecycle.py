@@ -10,19 +10,17 @@ from msgspec.structs import replace
 
 from sf.domain import events
 from sf.domain import outcomes as o
-from sf.domain.budget import Budget
 from sf.domain.decide import PASSED
 from sf.domain.dialogue import Usage
 from sf.domain.limits import Limits
 from sf.domain.phases import Phase
 from sf.domain.plans import SliceEntry
-from sf.domain.runs import TurnKind
+from sf.domain.spending import Caps
 from sf.domain.units import HoldKind, Status
 from sf.harness import planting
 from sf.harness.rules import Rules
 from sf.scheduler import claims
-from sf.store import relations, runs, units
-from sf.store.runs import TurnRecord
+from sf.store import relations, spending, units
 from sf.store.tx import Tx
 from tests.support.ground import GATED, Ground, Refused
 from tests.support.samples import WORKFLOWS, milestone_plan, piece, slice_plan, task, task_plan
@@ -305,14 +303,25 @@ def test_a_provider_that_answers_nothing_uses_up_no_run_but_not_for_ever(tmp_pat
         assert ground.unit("task/a1").hold_kind is HoldKind.RUN_LIMIT
 
 
-def test_a_run_that_had_an_answer_before_its_quota_was_used_up_counts(ground: Ground) -> None:
+@pytest.mark.parametrize("first", ["answered", "cut", "refused"])
+def test_a_run_that_was_billed_before_its_quota_was_used_up_counts(ground: Ground, first: str) -> None:
     ground.plant(adhoc=True)
     lease = ground.claim("task/a1")
     assert lease is not None
-    turn = TurnRecord(1, TurnKind.FIRST, "m", None, 0, Usage(), Budget(1000, 0.8, 0.95), ())
-    ground.write(lambda tx: runs.record_turn(tx, lease, turn, ground.now))
+    by = spending.payer(ground.read, ground.unit("task/a1"))
+
+    def ask(tx: Tx) -> None:
+        if first == "answered":
+            spending.record(tx, lease, by, model="m", usage=Usage(), now=ground.now)
+            return
+        spend = spending.reserve(tx, lease, by, model="m", estimate=5, caps=Caps(), now=ground.now)
+        if first == "refused":
+            spending.settle(tx, spend, "refused", ground.now)
+
+    ground.write(ask)
     ground.settle(lease, o.Waiting(31.0, "come back later"))
-    assert (ground.unit("task/a1").run_allowance, ground.ledger()) == (100, {})
+    given_back = ground.unit("task/a1").run_allowance - 100
+    assert (given_back, len(ground.ledger())) == ((1, 1) if first == "refused" else (0, 0))
 
 
 def test_an_interrupted_run_charges_nothing_and_a_crash_is_counted(ground: Ground) -> None:

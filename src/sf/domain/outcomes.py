@@ -73,7 +73,7 @@ class Waiting(Outcome, frozen=True):
     seconds: float
     message: str
     unanswered: bool = False
-    """The run had no answer at all: it was refused with its first request."""
+    """The run had no answer and nothing was billed for it: all its requests were refused."""
 
 
 class Unconfigured(Outcome, frozen=True):

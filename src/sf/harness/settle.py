@@ -47,7 +47,7 @@ def settle(tx: Tx, lease: Lease, outcome: o.AnyOutcome, ending: Ending, rules: R
         return units.get(tx, unit.id)
     if not isinstance(outcome, _UNREAD):
         records.mark_read(tx, unit.id, ending.feedback_read, lease.run_id)
-    if isinstance(outcome, o.Waiting) and not runs.turns(tx, lease.run_id):
+    if isinstance(outcome, o.Waiting) and not spending.booked(tx, lease.run_id):
         outcome = msgspec.structs.replace(outcome, unanswered=True)
     workflow = sessions.pinned(tx, unit.workflow_hash)
     gate = outcome.gate if isinstance(outcome, o.GateFailed) else ""

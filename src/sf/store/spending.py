@@ -188,6 +188,11 @@ def settle_open(tx: Tx, run_id: str, how: Settled, now: Instant) -> int:
     return len(rows)
 
 
+def booked(tx: Tx, run_id: str) -> bool:
+    """Whether a run has asked anything that was not refused: an answer, or what was cut off and counts."""
+    return tx.one(_Q["booked_of_run"], run=run_id) is not None
+
+
 def allow(tx: Tx, scope: Scope, key: str, amount: int) -> None:
     """Let a scope spend more than its cap."""
     _post(tx, {scope: key}, allowance=amount)
