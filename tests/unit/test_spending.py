@@ -147,6 +147,26 @@ def test_a_part_that_is_dearer_than_the_whole_gives_back_no_more_than_it_drew(gr
     assert [row["requests"] for row in spending.endings(ground.read, 0)] == [4]
 
 
+def test_runs_from_before_the_ledger_are_told_at_what_their_rows_say(ground: Ground) -> None:
+    lease, by = _claimed(ground)
+    ground.settle(lease, o.Interrupted("shutdown"))
+    ground.write(lambda tx: tx.run("UPDATE runs SET cost_micro_usd = 300"))
+    ground.clock.advance(seconds=1)
+
+    def told() -> set[int]:
+        ground.write(lambda tx: tx.run("UPDATE units SET archived_at = 1"))
+        rows = [runs.totals(ground.read), runs.totals_of_unit(ground.read, A), *runs.history(ground.read)]
+        ground.write(lambda tx: tx.run("UPDATE units SET archived_at = NULL"))
+        return {int(row["cost_micro_usd"]) for row in rows}
+
+    assert told() == {300}
+    again = ground.claim(A)
+    assert again is not None
+    _answered(ground, _reserve(ground, again, by, 70), 50)
+    ground.settle(again, o.Interrupted("shutdown"))
+    assert told() == {350}, "what is in the ledger is counted once"
+
+
 def test_what_a_run_asked_after_the_clock_went_back_is_part_of_its_cost(ground: Ground) -> None:
     lease, by = _claimed(ground)
     ground.clock = FakeClock(ground.now - 3_600_000)

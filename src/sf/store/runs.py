@@ -137,14 +137,14 @@ def live_of_unit(tx: Tx, unit_id: str) -> Run | None:
 
 
 def totals(tx: Tx) -> Row:
-    """What all runs took, and what they cost by the ledger's accounts."""
+    """What all runs took, and what they cost: by the accounts, and before the ledger by their own rows."""
     row = tx.one(_Q["totals"])
     assert row is not None
     return row
 
 
 def totals_of_unit(tx: Tx, unit_id: str) -> Row:
-    """What a unit's runs took, and what they cost by its account."""
+    """What a unit's runs took, and what they cost: by its account, before the ledger by their own rows."""
     row = tx.one(_Q["totals_of_unit"], unit=unit_id)
     assert row is not None
     return row

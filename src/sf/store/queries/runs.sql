@@ -34,7 +34,8 @@ SELECT COUNT(*) AS runs, COALESCE(SUM(input_tokens), 0) AS input_tokens, COALESC
   COALESCE(SUM(ended_at - started_at), 0) AS milliseconds,
   (SELECT COALESCE(SUM(a.spent_micro_usd), 0) FROM spend_accounts a WHERE a.scope = 'session')
     + (SELECT COALESCE(SUM(s.estimate_micro_usd), 0) FROM spend s WHERE s.settled_at IS NULL AND s.model <> '')
-    AS cost_micro_usd
+    + COALESCE(SUM(CASE WHEN ended_at < COALESCE((SELECT MIN(opened_at) FROM spend), 9223372036854775807)
+      THEN cost_micro_usd END), 0) AS cost_micro_usd
 FROM runs
 
 -- name: totals_of_unit
@@ -43,7 +44,9 @@ SELECT COUNT(*) AS runs, COALESCE(SUM(input_tokens), 0) AS input_tokens, COALESC
   COALESCE(SUM(ended_at - started_at), 0) AS milliseconds, MAX(model) AS model,
   (SELECT COALESCE(SUM(a.spent_micro_usd), 0) FROM spend_accounts a WHERE a.scope = 'unit' AND a.key = :unit)
     + (SELECT COALESCE(SUM(s.estimate_micro_usd), 0) FROM spend s
-       WHERE s.settled_at IS NULL AND s.model <> '' AND s.unit_id = :unit) AS cost_micro_usd
+       WHERE s.settled_at IS NULL AND s.model <> '' AND s.unit_id = :unit)
+    + COALESCE(SUM(CASE WHEN ended_at < COALESCE((SELECT MIN(opened_at) FROM spend), 9223372036854775807)
+      THEN cost_micro_usd END), 0) AS cost_micro_usd
 FROM runs WHERE unit_id_snap = :unit
 
 -- name: turn
@@ -74,7 +77,9 @@ SELECT u.id AS unit_id, u.title, u.type, u.workflow, u.verdict, u.phase_status, 
   u.reverted_at,
   (SELECT group_concat(DISTINCT r.model) FROM runs r WHERE r.unit_id_snap = u.id AND r.model IS NOT NULL) AS models,
   (SELECT COALESCE(SUM(a.spent_micro_usd), 0) FROM spend_accounts a
-   WHERE a.scope = 'unit' AND a.key = u.id) AS cost_micro_usd,
+   WHERE a.scope = 'unit' AND a.key = u.id)
+    + (SELECT COALESCE(SUM(r.cost_micro_usd), 0) FROM runs r WHERE r.unit_id_snap = u.id
+       AND r.ended_at < COALESCE((SELECT MIN(opened_at) FROM spend), 9223372036854775807)) AS cost_micro_usd,
   (SELECT COUNT(*) FROM runs r WHERE r.unit_id_snap = u.id) AS runs,
   (SELECT e.commit_id FROM evidence e WHERE e.unit_id = u.id AND e.kind = 'merge' AND e.commit_id IS NOT NULL ORDER BY e.id DESC LIMIT 1) AS commit_id
 FROM units u
@@ -93,7 +98,9 @@ SELECT u.id AS unit_id, u.title, u.type, u.workflow, u.verdict, u.phase_status, 
   u.reverted_at,
   (SELECT string_agg(DISTINCT r.model, ',') FROM runs r WHERE r.unit_id_snap = u.id AND r.model IS NOT NULL) AS models,
   (SELECT COALESCE(SUM(a.spent_micro_usd), 0) FROM spend_accounts a
-   WHERE a.scope = 'unit' AND a.key = u.id) AS cost_micro_usd,
+   WHERE a.scope = 'unit' AND a.key = u.id)
+    + (SELECT COALESCE(SUM(r.cost_micro_usd), 0) FROM runs r WHERE r.unit_id_snap = u.id
+       AND r.ended_at < COALESCE((SELECT MIN(opened_at) FROM spend), 9223372036854775807)) AS cost_micro_usd,
   (SELECT COUNT(*) FROM runs r WHERE r.unit_id_snap = u.id) AS runs,
   (SELECT e.commit_id FROM evidence e WHERE e.unit_id = u.id AND e.kind = 'merge' AND e.commit_id IS NOT NULL ORDER BY e.id DESC LIMIT 1) AS commit_id
 FROM units u

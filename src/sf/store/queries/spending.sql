@@ -32,7 +32,7 @@ SELECT held.*,
   CAST((SELECT MAX(whole.estimate_micro_usd) FROM spend whole
    WHERE whole.run_id = :run AND whole.id > :run AND whole.model = '' AND whole.settled_at IS NOT NULL)
   - (SELECT COALESCE(SUM(COALESCE(s.cost_micro_usd, s.estimate_micro_usd)), 0) FROM spend s
-     WHERE s.run_id = :run AND s.id > held.id AND s.model <> '') AS BIGINT) AS unused
+     WHERE s.run_id = :run AND s.id > :run AND s.id > held.id AND s.model <> '') AS BIGINT) AS unused
 FROM spend held WHERE held.run_id = :run AND held.settled_at IS NULL AND held.model = ''
 
 -- name: adjust
