@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -13,9 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
+import psycopg.conninfo
 import pytest
 
 from sf.domain.ids import ulid
+from sf.errors import StoreUnusable
 from sf.store import wire
 from sf.store.connection import engine_of, transact, writing
 from sf.store.database import Database
@@ -55,10 +58,66 @@ def silent(server: Server) -> Iterator[None]:
                 os.kill(pid, signal.SIGCONT)
 
 
+class Relay:
+    """A way to the server that can be made to carry nothing any more, for old connections and new ones."""
+
+    def __init__(self, server: Server) -> None:
+        place = psycopg.conninfo.conninfo_to_dict(server.url.value)
+        self._unix = f"{place['host']}/.s.PGSQL.{place.get('port') or 5432}"
+        self._door = socket.create_server(("127.0.0.1", 0))
+        self._stalled = threading.Event()
+        self._open = [self._door]
+        self.url = f"postgresql://postgres@127.0.0.1:{self._door.getsockname()[1]}/postgres"
+
+    def __enter__(self) -> Relay:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for end in self._open:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    def stall(self) -> None:
+        """Carry nothing from now on."""
+        self._stalled.set()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self._door.accept()
+                far = socket.socket(socket.AF_UNIX)
+                far.connect(self._unix)
+                self._open += [near, far]
+                for ends in ((near, far), (far, near)):
+                    threading.Thread(target=self._carry, args=ends, daemon=True).start()
+
+    def _carry(self, source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                if not self._stalled.is_set():
+                    sink.sendall(data)
+
+
+def slow_commits(url: Url, seconds: float) -> None:
+    """Have a table whose commits take their time, as they do while a standby is away."""
+    writing(engine_of(url)).close()
+    for statement in (
+        "CREATE TABLE slow (n INTEGER)",
+        f"CREATE FUNCTION {url.schema}.late() RETURNS trigger LANGUAGE plpgsql"
+        f" AS $$ BEGIN PERFORM pg_sleep({seconds}); RETURN NULL; END $$",
+        "CREATE CONSTRAINT TRIGGER late AFTER INSERT ON slow DEFERRABLE INITIALLY DEFERRED"
+        f" FOR EACH ROW EXECUTE FUNCTION {url.schema}.late()",
+    ):
+        execute(url, statement)
+
+
 async def test_a_server_that_falls_silent_counts_as_lost_and_another_connection_is_tried(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wire, "SILENCE", 0.5)
+    monkeypatch.setattr(wire, "SILENCE", 0.2)
+    monkeypatch.setattr(wire, "PROBE", 0.5)
     url = server.fresh()
     database = Database(url)
     with silent(server):
@@ -69,17 +128,38 @@ async def test_a_server_that_falls_silent_counts_as_lost_and_another_connection_
     database.close()
 
 
-def test_a_change_of_the_schema_may_take_its_time(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "SILENCE", 0.5)
-    engine = engine_of(server.fresh())
-    connection = writing(engine)
-    with engine.alone(connection):
-        connection.begin()
-        assert connection.execute("SELECT pg_sleep(1)").fetchone() is not None
-        connection.commit()
-    with pytest.raises(psycopg.OperationalError, match="said nothing"):
-        connection.execute("SELECT pg_sleep(1)")
-    connection.close()
+def test_a_server_that_is_at_work_is_waited_for(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "SILENCE", 0.2)
+    url = server.fresh()
+    slow_commits(url, 1.0)
+    transact(url, lambda tx: tx.run("INSERT INTO slow VALUES (1)"))
+    assert execute(url, "SELECT n FROM slow") == [(1,)]
+
+
+def test_a_server_that_answers_nowhere_is_left(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "SILENCE", 0.2)
+    monkeypatch.setattr(wire, "PROBE", 1.0)
+    with Relay(server) as relay:
+        connection = engine_of(Url(relay.url, schema=server.fresh().schema)).connect_writing()
+        relay.stall()
+        began = time.monotonic()
+        with pytest.raises(psycopg.OperationalError, match="said nothing"):
+            connection.execute("SELECT 1")
+        assert time.monotonic() - began < 3
+        connection.close()
+
+
+def test_who_lost_the_server_in_a_commit_is_told_that_nobody_knows(server: Server) -> None:
+    url = server.fresh()
+    slow_commits(url, 5.0)
+    ended = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        f" WHERE query = 'COMMIT' AND application_name LIKE '%{url.schema[:20]}%'"
+    )
+    threading.Timer(0.5, lambda: server.do(ended)).start()
+    with pytest.raises(StoreUnusable, match=r"whether it was written .* is not known") as told:
+        transact(url, lambda tx: tx.run("INSERT INTO slow VALUES (1)"))
+    assert "sf status" in told.value.hint
 
 
 def test_whoever_wants_to_end_does_not_wait_for_a_silent_server(server: Server) -> None:

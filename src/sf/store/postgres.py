@@ -25,7 +25,7 @@ from sf.errors import StoreUnusable
 from sf.store.engine import UPGRADE_PATIENCE, Connection, busy
 from sf.store.place import Url
 from sf.store.sql import Query, with_placeholders
-from sf.store.wire import HASTE, ServerRow, WholeNumber, Wire, plain, rows_of
+from sf.store.wire import HASTE, InDoubt, ServerRow, WholeNumber, Wire, plain, rows_of
 
 LOCK = "hashtextextended('sf.write.' || current_schema(), 0)"
 SEAT = "hashtextextended('sf.seat.' || current_schema(), 0)"
@@ -38,9 +38,10 @@ WHERE current_setting(name) = unless;
 SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3;
 SELECT name, setting::bigint / 1000.0 AS seconds FROM pg_settings
 WHERE name IN ('lock_timeout', 'idle_in_transaction_session_timeout')
+UNION ALL SELECT 'pid', pg_backend_pid()
 """
 """What the operator set stays, but for commits that would be lost with the server. A machine that vanished
-lets go of its locks within a minute. Answers how long each may take."""
+lets go of its locks within a minute. Answers how long each may take, and the server's own pid for it."""
 _HOLDER = f"""
 SELECT a.application_name AS name, EXTRACT(EPOCH FROM clock_timestamp() - a.xact_start)::bigint AS seconds
 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
@@ -49,7 +50,6 @@ WHERE l.locktype = 'advisory' AND l.mode = 'ExclusiveLock' AND l.granted AND l.o
   AND ((l.classid::bigint << 32) | l.objid::bigint) = {LOCK}
 """
 _PATIENCE = 20.0
-_AT_LENGTH = 3600.0
 _GRACE = 30.0
 """How much longer a writer that may wait does so than the server lets another one hang."""
 _TYPES = (
@@ -87,7 +87,7 @@ class ServerConnection:
             keepalives_interval=10,
             keepalives_count=3,
         )
-        raw.haste = self._haste
+        raw.haste, raw.url = self._haste, self._url.value
         raw.adapters.register_loader("numeric", WholeNumber)
         answers = raw.execute(_SETTINGS)
         while answers.nextset():
@@ -95,6 +95,8 @@ class ServerConnection:
         limits = {row["name"]: float(row["seconds"]) for row in answers}
         self._idle_limit = limits["idle_in_transaction_session_timeout"]
         self._turn_limit = limits["lock_timeout"]
+        # Not as the driver has it: what stands between may make up one of its own.
+        raw.pid = int(limits["pid"])
         if self._url.schema:
             raw.execute(SQL("SET search_path = {}").format(Identifier(self._url.schema)))
         return raw
@@ -143,16 +145,6 @@ class ServerConnection:
         row = self.execute(f"SELECT pg_try_advisory_lock({SEAT}) AS taken").fetchone()
         return row is not None and bool(row["taken"])
 
-    @contextlib.contextmanager
-    def at_length(self) -> Iterator[None]:
-        """Let the server take its time over each statement."""
-        raw = self._raw
-        raw.work = _AT_LENGTH
-        try:
-            yield
-        finally:
-            raw.work = 0.0
-
     def _holder(self) -> str:
         """Who has the project's lock, as far as the server tells."""
         row = self._raw.execute(_HOLDER.encode()).fetchone()
@@ -169,8 +161,17 @@ class ServerConnection:
         return self._idle_limit + _GRACE
 
     def commit(self) -> None:
-        """Make it durable. A transaction that has failed answers COMMIT with ROLLBACK, and no error."""
-        if self._raw.execute("COMMIT").statusmessage != "COMMIT":
+        """Make it durable. A transaction that has failed answers COMMIT with ROLLBACK, and no error.
+
+        Raises InDoubt when the server is lost meanwhile.
+        """
+        try:
+            answer = self._raw.execute("COMMIT").statusmessage
+        except psycopg.OperationalError as error:
+            if not self.is_lost:
+                raise
+            raise InDoubt(str(error)) from error
+        if answer != "COMMIT":
             raise psycopg.InternalError("a statement had failed, so nothing was committed")
 
     def rollback(self) -> None:
@@ -330,7 +331,7 @@ class PostgresEngine:
 
     @contextlib.contextmanager
     def alone(self, connection: Connection) -> Iterator[None]:
-        """Hold the store's seat, with time for an index over many rows. Raises ProjectLocked."""
+        """Hold the store's seat. Raises ProjectLocked."""
         assert isinstance(connection, ServerConnection)
         deadline = time.monotonic() + UPGRADE_PATIENCE
         while not connection.sits_alone():
@@ -338,8 +339,7 @@ class PostgresEngine:
                 raise busy(self.name)
             time.sleep(0.05)
         try:
-            with connection.at_length():
-                yield
+            yield
         finally:
             with contextlib.suppress(psycopg.Error):  # a connection that is lost has let go of it
                 connection.execute(f"SELECT pg_advisory_unlock({SEAT})")
@@ -360,6 +360,10 @@ def unusable(url: Url, what: str, error: Exception) -> StoreUnusable:
     """What a server that cannot be used is reported as."""
     # A malformed url is repeated in the driver's words, password and all.
     said = "the url is malformed" if type(error) is psycopg.ProgrammingError else str(error)
-    waited = isinstance(error, psycopg.errors.LockNotAvailable)
-    hint = "try again when it is done" if waited else "is the server up, and the url right?"
+    hint = "is the server up, and the url right?"
+    if isinstance(error, InDoubt):
+        hint = "look (sf status) before you say it again"
+        return StoreUnusable(f"whether it was written to {url} is not known: {said}", hint=hint)
+    if isinstance(error, psycopg.errors.LockNotAvailable):
+        hint = "try again when it is done"
     return StoreUnusable(f"cannot {what} {url}: {said}", hint=hint)

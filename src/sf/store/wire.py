@@ -13,10 +13,13 @@ from psycopg.abc import RV, Buffer, PQGen
 from psycopg.adapt import Loader
 
 SILENCE = 30.0
-"""Seconds after which a server that was asked and says nothing counts as lost."""
+"""Seconds after which a server that was asked and says nothing is asked elsewhere whether it is at it."""
+PROBE = 5.0
+"""Seconds within which it has to say there that it is; else it counts as lost."""
 HASTE = 2.0
-"""The same when sf is to end."""
+"""Seconds after which it counts as lost when sf is to end."""
 _SLICE = 0.1
+_STATE = "SELECT state FROM pg_stat_activity WHERE pid = %(pid)s"
 
 
 class ServerRow:
@@ -60,6 +63,10 @@ def plain(value: Any) -> Any:
     return value.replace("\0", "\ufffd") if isinstance(value, str) else value
 
 
+class InDoubt(psycopg.OperationalError):
+    """The server was lost while it committed: whether it did is not known."""
+
+
 class WholeNumber(Loader):
     """A sum as the int that it is: PostgreSQL adds BIGINTs up to a NUMERIC."""
 
@@ -69,17 +76,43 @@ class WholeNumber(Loader):
         return int(text) if text.lstrip("-").isdigit() else float(text)
 
 
+class Probe:
+    """Asks a server, on a connection of its own, whether it is at work for another one."""
+
+    def __init__(self, url: str, pid: int) -> None:
+        self.begun = time.monotonic()
+        self.at_work = False
+        self._url = url
+        self._pid = pid
+        # Aside: who waits must meanwhile hear the answer, if it comes, and a signal to stop.
+        threading.Thread(target=self._ask, name="sf-probe", daemon=True).start()
+
+    def _ask(self) -> None:
+        try:
+            with psycopg.connect(self._url, autocommit=True, connect_timeout=int(PROBE)) as line:
+                row = line.execute(_STATE, {"pid": self._pid}).fetchone()
+        except psycopg.Error as error:
+            # A server that refuses one more connection lives, and cannot be asked more.
+            self.at_work = "FATAL" in str(error)
+            return
+        # One that waits for the next request has answered, or was not reached: the way between is cut.
+        self.at_work = row is not None and not str(row[0]).startswith("idle")
+
+
 class Wire(psycopg.Connection[ServerRow]):
-    """A driver's connection on which every exchange ends: a server that falls silent is left.
+    """A driver's connection on which every exchange ends, unless the server says that it is at work.
 
     The network cannot tell: what is at the server's end may be stopped, or a tunnel between may be stalled.
+    A commit that waits for a standby, a lock or a long statement are silent as well, and are waited for.
     """
 
     haste: threading.Event | None = None
+    url = ""
+    """Where the server can be asked what it does here."""
+    pid = 0
+    """What it calls its end of this connection."""
     turn = 0.0
-    """Seconds for which the server may say nothing because it lets others go first."""
-    work = 0.0
-    """Seconds for which it may because what it was asked is a great deal."""
+    """Seconds for which the server may say nothing because it lets others go first, even in haste."""
 
     def wait(self, gen: PQGen[RV], *args: Any, **options: Any) -> RV:
         """Carry an exchange out. A server that is silent is an OperationalError, and is left."""
@@ -98,19 +131,26 @@ class Wire(psycopg.Connection[ServerRow]):
         """The exchange, looked at in slices while nothing comes in."""
         try:
             wanted = next(gen)
-            since = time.monotonic()
+            since = patient = time.monotonic()
+            probe: Probe | None = None
             while True:
                 ready = yield wanted
                 now = time.monotonic()
                 if ready:
-                    since = now
-                elif now - since >= self._limit():
+                    since, patient, probe = now, now, None
+                elif probe is not None and probe.at_work:
+                    patient, probe = now, None
+                elif self._is_over(now - since, probe, now):
                     self.pgconn.finish()
                     raise psycopg.OperationalError(f"the server has said nothing for {now - since:.0f} s")
+                elif probe is None and now - patient >= SILENCE:
+                    probe = Probe(self.url, self.pid)
                 wanted = gen.send(ready)
         except StopIteration as ended:
             answer: RV = ended.value
             return answer
 
-    def _limit(self) -> float:
-        return self.turn + self.work + (HASTE if self.haste is not None and self.haste.is_set() else SILENCE)
+    def _is_over(self, silence: float, probe: Probe | None, now: float) -> bool:
+        if self.haste is not None and self.haste.is_set():
+            return silence >= self.turn + HASTE
+        return probe is not None and now - probe.begun >= PROBE
