@@ -12,6 +12,8 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import psycopg
 import psycopg.conninfo
@@ -170,6 +172,31 @@ def test_whoever_wants_to_end_does_not_wait_for_a_silent_server(server: Server) 
         assert database.read.one("SELECT 1 AS n") is not None, "asked again elsewhere"
         assert time.monotonic() - began < 5
     database.close()
+
+
+def test_a_stop_that_interrupts_a_stop_waits_for_nothing(server: Server) -> None:
+    engine = engine_of(server.fresh())
+    lines = []
+
+    def look(frame: FrameType, what: str, _: object) -> Any:
+        # Where a second signal may be handled: before every line of the first one's handler.
+        lines.append(frame.f_lineno)
+        if what == "line":
+            sys.settrace(None)
+            engine.hurry()
+            sys.settrace(look)
+        return look
+
+    def stuck() -> None:
+        sys.settrace(look)
+        engine.hurry()
+        sys.settrace(None)
+
+    thread = threading.Thread(target=stuck, daemon=True)
+    thread.start()
+    thread.join(3)
+    assert lines
+    assert not thread.is_alive(), "it waits for itself"
 
 
 def test_ctrl_c_ends_a_command_that_waits_for_a_silent_server(server: Server) -> None:

@@ -97,7 +97,7 @@ class Engine(Protocol):
         ...
 
     def hurry(self) -> None:
-        """Wait no longer for a database that is silent than an end in order takes; any thread may say so."""
+        """Wait no longer for a silent database than an end in order takes. Takes no lock: signals call it."""
         ...
 
     def ring(self, connection: Connection) -> None:

@@ -11,7 +11,6 @@ import contextlib
 import os
 import re
 import socket
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -25,7 +24,7 @@ from sf.errors import StoreUnusable
 from sf.store.engine import UPGRADE_PATIENCE, Connection, busy
 from sf.store.place import Url
 from sf.store.sql import Query, with_placeholders
-from sf.store.wire import HASTE, InDoubt, ServerRow, WholeNumber, Wire, plain, rows_of
+from sf.store.wire import HASTE, Haste, InDoubt, ServerRow, WholeNumber, Wire, plain, rows_of
 
 LOCK = "hashtextextended('sf.write.' || current_schema(), 0)"
 SEAT = "hashtextextended('sf.seat.' || current_schema(), 0)"
@@ -68,9 +67,9 @@ class ServerConnection:
     Parameters are bound by psycopg, not by the server, which would have to guess the type of `:name IS NULL`.
     """
 
-    def __init__(self, url: Url, haste: threading.Event | None = None) -> None:
+    def __init__(self, url: Url, haste: Haste | None = None) -> None:
         self._url = url
-        self._haste = haste or threading.Event()
+        self._haste = haste or Haste()
         self._idle_limit = self._turn_limit = 0.0
         self._raw = self._connect()
 
@@ -80,7 +79,7 @@ class ServerConnection:
             autocommit=True,
             row_factory=rows_of,
             cursor_factory=psycopg.ClientCursor,
-            connect_timeout=int(HASTE) if self._haste.is_set() else 10,
+            connect_timeout=int(HASTE) if self._haste.wanted else 10,
             application_name=_signature(self._url),
             client_encoding="utf-8",
             keepalives_idle=30,
@@ -224,7 +223,7 @@ class ServerConnection:
                 self._raw = self._connect()
                 return
             except psycopg.OperationalError:
-                if self._haste.is_set() or time.monotonic() >= deadline:
+                if self._haste.wanted or time.monotonic() >= deadline:
                     raise
             time.sleep(0.25)
 
@@ -296,7 +295,7 @@ class PostgresEngine:
 
     def __init__(self, url: Url) -> None:
         self._url = url
-        self._haste = threading.Event()
+        self._haste = Haste()
 
     @property
     def name(self) -> str:
@@ -323,7 +322,7 @@ class PostgresEngine:
 
     def hurry(self) -> None:
         """Give a server that is silent two seconds from now on."""
-        self._haste.set()
+        self._haste.wanted = True
 
     def ring(self, connection: Connection) -> None:
         """Notify whoever listens; the server delivers it with the commit."""

@@ -99,6 +99,15 @@ class Probe:
         self.at_work = row is not None and not str(row[0]).startswith("idle")
 
 
+class Haste:
+    """Whether sf is to end. Without a lock: a signal's handler may interrupt itself as it sets it."""
+
+    __slots__ = ("wanted",)
+
+    def __init__(self) -> None:
+        self.wanted = False
+
+
 class Wire(psycopg.Connection[ServerRow]):
     """A driver's connection on which every exchange ends, unless the server says that it is at work.
 
@@ -106,7 +115,7 @@ class Wire(psycopg.Connection[ServerRow]):
     A commit that waits for a standby, a lock or a long statement are silent as well, and are waited for.
     """
 
-    haste: threading.Event | None = None
+    haste: Haste | None = None
     url = ""
     """Where the server can be asked what it does here."""
     pid = 0
@@ -151,6 +160,6 @@ class Wire(psycopg.Connection[ServerRow]):
             return answer
 
     def _is_over(self, silence: float, probe: Probe | None, now: float) -> bool:
-        if self.haste is not None and self.haste.is_set():
+        if self.haste is not None and self.haste.wanted:
             return silence >= self.turn + HASTE
         return probe is not None and now - probe.begun >= PROBE
