@@ -22,6 +22,7 @@ from sf.domain.outcomes import GateFailed
 from sf.domain.units import Status
 from sf.errors import DetachedHead
 from sf.harness import lessons
+from sf.harness.herald import Herald
 from sf.harness.rules import Rules
 from sf.scheduler import claims, intents
 from sf.scheduler.admission import Selection
@@ -217,6 +218,26 @@ def test_a_session_goes_on_while_one_of_them_works(pair: tuple[Stage, Stage]) ->
     with pytest.raises(DetachedHead):
         there.auto()
     assert status() == "failed", "nobody else is there"
+
+
+def test_of_two_that_end_together_the_last_one_writes_that_it_is_over(pair: tuple[Stage, Stage]) -> None:
+    both_looked = asyncio.Barrier(2)
+
+    async def closed_late(self: Herald) -> None:
+        await both_looked.wait()  # for the other's seat, before either gives its own up
+        await close(self)
+
+    async def both() -> None:
+        async with asyncio.timeout(20):
+            await asyncio.gather(*(autopilot(stage.project) for stage in pair))
+
+    close = Herald.aclose
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Herald, "aclose", closed_late)
+        asyncio.run(both())
+    session = sessions.current(open_reader(place_of(pair[0].project)))
+    assert session is not None
+    assert session["status"] == "idle"
 
 
 def test_lessons_wait_for_the_memory_of_the_folder_that_learned_them(pair: tuple[Stage, Stage]) -> None:

@@ -95,14 +95,17 @@ async def autopilot(
                 try:
                     result = await loop.run()
                     await Housekeeper(desk).look()
-                    await _record_end(desk, result)
+                    recorded = await _record_end(desk, result, seats=1)
                     signposts.ended(result.ending, result.detail)
-                    return result
                 finally:
                     restore()
                     await herald.aclose()
                     if courier is not None:
                         await courier.aclose()
+            if not recorded:
+                # Two that end together each saw the other: whoever gave up the last seat sees none.
+                await _record_end(desk, result, seats=0)
+            return result
 
 
 @contextlib.asynccontextmanager
@@ -159,7 +162,8 @@ def _stop_on_signals(loop: Loop, hurry: Callable[[], None]) -> Callable[[], None
     return restore
 
 
-async def _record_end(desk: Desk, result: Result) -> None:
+async def _record_end(desk: Desk, result: Result, *, seats: int) -> bool:
+    """Write how the session ended; not while more autopilots than `seats` have a seat. Whether it was."""
     now = desk.clock.now()
     statuses: dict[str, sessions.SessionStatus] = {
         "failed": "failed",
@@ -169,14 +173,18 @@ async def _record_end(desk: Desk, result: Result) -> None:
         "budget": "idle",
     }
 
-    def write(tx: Tx) -> None:
+    def write(tx: Tx) -> bool:
         session = sessions.current(tx)
         # What the operator paused stays paused, however the loop ended; what others work on goes on.
-        over = sessions.seats(tx) <= 1
-        if session is not None and session["status"] != "paused" and result.ending in statuses and over:
-            sessions.set_status(tx, session["id"], statuses[result.ending], now, result.detail)
+        if session is None or session["status"] == "paused" or result.ending not in statuses:
+            return False
+        # Without a seat of one's own: what another wrote down as it ended stands.
+        if sessions.seats(tx) > seats or (not seats and session["status"] != "running"):
+            return False
+        sessions.set_status(tx, session["id"], statuses[result.ending], now, result.detail)
+        return True
 
-    await desk.database.write(write)
+    return await desk.database.write(write)
 
 
 @contextlib.asynccontextmanager

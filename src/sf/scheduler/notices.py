@@ -120,4 +120,6 @@ class Notices:
             self._mending.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._mending
+        # A server notices that a line was closed only after a while.
+        self._line.leave_seat()
         self._stop_listening()

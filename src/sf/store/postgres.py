@@ -276,6 +276,11 @@ class Listening(ServerConnection):
         row = self.execute(f"SELECT {lock}({SEAT}) AS taken").fetchone()
         return row is not None and bool(row["taken"])
 
+    def leave_seat(self) -> None:
+        """Give a seat among many up; seen by everyone when this returns, unless the server is gone."""
+        with contextlib.suppress(psycopg.Error):
+            self.execute(f"SELECT pg_advisory_unlock_shared({SEAT})")
+
     def fileno(self) -> int:
         """The socket, for an event loop."""
         return self._raw.fileno()
