@@ -296,6 +296,25 @@ def test_a_reload_leaves_alone_what_came_from_another_folders_plan_or_from_a_per
     assert not ground.unit("milestone/m3").terminal
 
 
+def test_a_goal_that_an_older_sf_took_from_the_plan_file_is_this_folders_if_nobody_else_is_known(
+    ground: Ground,
+) -> None:
+    def reload(folder: str, *goals: str) -> list[str]:
+        milestones = [entry(goal) for goal in goals]
+        archived: list[str] = ground.intend("plan_reload", milestones=milestones, folder=folder, shared=True)[
+            "archived"
+        ]
+        return archived
+
+    old = [entry(goal) for goal in ("one", "two", "three")]
+    ground.intend("plan_reload", milestones=old)
+    assert reload("here", "one", "three") == ["milestone/m2"]
+    ground.intend("plan_reload", milestones=[*old, entry("four")])
+    assert reload("there", "five") == [], "others are known"
+    assert reload("here", "one", "four") == ["milestone/m3"], "what it had named became its own"
+    assert reload("here", "one") == ["milestone/m5"]
+
+
 def test_force_dispatch_says_what_it_overrides(ground: Ground) -> None:
     ground.plant(adhoc=True)
     assert ground.intend("force_dispatch", unit_id=A) == {"unit_id": A, "overrides": []}

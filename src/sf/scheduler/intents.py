@@ -96,18 +96,25 @@ def _reload(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answ
     """Bring the milestones into line with .sf/plan.md: add new ones, archive removed ones not yet begun.
 
     A goal that the plan of any folder names is planned once. What was removed, or reverted, counts as not
-    there: it is planned again when it is named again.
+    there: it is planned again when it is named again. One that does not say whose it is came from an older
+    sf: it is this folder's where no other is known, and from now on where this folder names it.
     """
     wanted = {entry["goal"].strip().splitlines()[0]: entry for entry in payload["milestones"]}
     folder = payload.get("folder", "")
     added, removed, kept = [], [], []
+    everything = units.listed(tx, archived=True, most=1_000_000)
     present = {
         str(unit.metadata["plan_file"]): unit
-        for unit in units.listed(tx, archived=True, most=1_000_000)
+        for unit in everything
         if unit.type == "milestone" and "plan_file" in unit.metadata and unit.reverted_at is None
     }
+    known = {name for unit in everything for name in (unit.station, unit.metadata.get("plan_folder")) if name}
+    origin = folder if known <= {folder} else ""
     for title, unit in present.items():
-        foreign = payload.get("shared", False) and unit.metadata.get("plan_folder") != folder
+        named = unit.metadata.get("plan_folder") or ""
+        foreign = payload.get("shared", False) and (named or origin) != folder
+        if title in wanted and not named:
+            units.set_metadata(tx, unit.id, {**unit.metadata, "plan_folder": folder})
         if title in wanted or foreign or unit.completed:
             continue
         if not unit.terminal and unit.attempt > 0:
