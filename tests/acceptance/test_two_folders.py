@@ -134,10 +134,11 @@ def test_what_another_folder_has_to_wind_up_is_not_taken_along(pair: tuple[Stage
     transact(place, lambda tx: tx.run("UPDATE units SET wound_up_at = NULL WHERE id = 'slice/m1/s1'"))
     refused = there.sf("store", "migrate", "sqlite")
     assert (refused.returncode, here.project.key in refused.stderr) == (2, True), refused.stderr
-    transact(place, lambda tx: tx.run("UPDATE units SET wound_up_at = 1 WHERE id = 'slice/m1/s1'"))
-    moved = there.sf("store", "migrate", "sqlite")
+    assert "--others-gone" in refused.stderr
+    moved = there.sf("store", "migrate", "sqlite", "--others-gone")
     assert moved.returncode == 0, moved.stderr
     there.project.global_config.write_text('[memory]\nmode = "off"\n')
+    assert there.auto().ending == "done"
     undone = there.sf("revert", "m1", "--yes")
     assert (undone.returncode, "worked on in another folder" in undone.stderr) == (2, True), undone.stderr
 

@@ -34,9 +34,10 @@ class Moved(msgspec.Struct, frozen=True):
     setting: str
 
 
-def move(project: Project, target: str) -> Moved:
+def move(project: Project, target: str, *, others_gone: bool = False) -> Moved:
     """Copy every row to a url, or to the project's own file. The present store is left as it is.
 
+    With `others_gone` nobody is left to wind up what other folders finished: it counts as wound up.
     Raises StoreNotEmpty for a target with rows, and ProjectLocked while an autopilot runs.
     """
     source = stores.chosen(project, load_config(project))
@@ -44,7 +45,7 @@ def move(project: Project, target: str) -> Moved:
     if aim == source:
         raise BadUsage(f"the project's rows are already in {source}")
     with lock.ProjectLock(project.lock, "sf store migrate"), _beside(aim) as target_now:
-        rows = _copied(source, target_now, project.key)
+        rows = _copied(source, target_now, project.key, others_gone=others_gone)
     return Moved(str(source), str(aim), rows, "" if target == FILE else _setting(target))
 
 
@@ -88,7 +89,7 @@ def _remove(file: Path) -> None:
         file.with_name(f"{file.name}{ending}").unlink(missing_ok=True)
 
 
-def _copied(source: Place, target: Place, station: str) -> dict[str, int]:
+def _copied(source: Place, target: Place, station: str, *, others_gone: bool) -> dict[str, int]:
     old, new = engine_of(source), engine_of(target)
     with contextlib.ExitStack() as closing:
         reading = writing(old)
@@ -106,6 +107,8 @@ def _copied(source: Place, target: Place, station: str) -> dict[str, int]:
             _begin(engine, connection)
         try:
             rows = copying.copy(reading, filling)
+            if others_gone:
+                units.leave_foreign(Tx(filling), station, SystemClock().now())
             _refuse_foreign(Tx(filling), station)
             if isinstance(target, Path):
                 units.unbind(Tx(filling), station, SystemClock().now())
@@ -131,7 +134,8 @@ def _refuse_foreign(tx: Tx, station: str) -> None:
     if foreign:
         raise BadUsage(
             f"{len(foreign)} other folder(s) have units here, open or not wound up: {', '.join(foreign)}",
-            hint="let sf auto finish them and wind them up there, or abandon them",
+            hint="let sf auto finish them and wind them up there; of a folder that is gone for good"
+            " abandon what is open, and say --others-gone",
         )
 
 

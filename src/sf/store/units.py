@@ -124,9 +124,14 @@ def unbind_unit(tx: Tx, unit_id: str) -> None:
     tx.run(_Q["unbind_unit"], id=unit_id)
 
 
+def leave_foreign(tx: Tx, station: str, now: Instant) -> None:
+    """Take what ended at other stations for wound up: it is theirs, or nobody's any more."""
+    tx.run(_Q["leave_foreign"], station=station, now=now)
+
+
 def unbind(tx: Tx, station: str, now: Instant) -> None:
     """Forget a station whose store becomes a file; what ended elsewhere stays known as theirs."""
-    tx.run(_Q["leave_foreign"], station=station, now=now)
+    leave_foreign(tx, station, now)
     tx.run(_Q["unbind"], station=station)
 
 

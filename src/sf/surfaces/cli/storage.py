@@ -17,9 +17,14 @@ def store() -> None:
 
 @store.command()
 @click.argument("url")
+@click.option(
+    "--others-gone",
+    is_flag=True,
+    help="Take along what other folders finished and never wound up: they are gone for good.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 @click.pass_obj
-def migrate(speech: Speech, url: str, as_json: bool) -> int:
+def migrate(speech: Speech, url: str, others_gone: bool, as_json: bool) -> int:
     """Copy every row to URL and say what to configure; the present store stays as it is.
 
     URL is "postgresql://user@host/database", a '$(command)' that prints one, or "sqlite" for .sf/sf.db.
@@ -28,7 +33,7 @@ def migrate(speech: Speech, url: str, as_json: bool) -> int:
     from sf.app.moving import move
 
     project = find_project(Path.cwd())
-    moved = move(project, url)
+    moved = move(project, url, others_gone=others_gone)
     if speech.answer(moved, as_json=as_json):
         return 0
     rows = sum(moved.rows.values())
