@@ -16,6 +16,7 @@ LAYERS: dict[str, int] = {
     "domain": 0,
     "errors": 0,
     "files": 0,
+    "held": 0,
     "unbroken": 0,
     "config": 1,
     "secrets": 1,

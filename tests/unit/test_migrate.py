@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from sf.errors import ProjectLocked, StoreTooNew
+from sf.scheduler.lock import ProjectLock
 from sf.store import migrate, units
 from sf.store.connection import engine_of, open_reader, transact, writing
 from sf.store.place import Place, Url
@@ -107,6 +110,22 @@ def test_no_schema_is_changed_under_an_autopilot_that_works(place: Place) -> Non
     with autopilot(place), pytest.raises(ProjectLocked, match="nothing was changed"):
         transact(place, plant_tasks)
     assert execute(place, "SELECT MAX(version) FROM schema_migrations") == [(migrate.newest() - 1,)]
+
+
+def test_a_holder_of_another_container_with_this_pid_is_another_process(tmp_path: Path) -> None:
+    place = tmp_path / "sf.db"
+    transact(place, plant_tasks)
+    execute(place, f"DELETE FROM schema_migrations WHERE version = {migrate.newest()}")
+    with autopilot(place):
+        lock = place.with_name("run.lock")
+        holder = msgspec.json.decode(lock.read_bytes())
+        lock.write_bytes(msgspec.json.encode({**holder, "pid": os.getpid()}))
+        with pytest.raises(ProjectLocked, match="nothing was changed"):
+            transact(place, plant_tasks)
+    engine = SqliteEngine(place)
+    connection = engine.connect_writing()
+    with ProjectLock(lock, "autopilot"), engine.alone(connection):
+        connection.close()
 
 
 def test_a_column_of_a_later_sf_is_told_as_such(place: Place) -> None:

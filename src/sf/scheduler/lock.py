@@ -13,6 +13,7 @@ from types import TracebackType
 
 import msgspec
 
+from sf import held
 from sf.errors import ProjectLocked
 
 _REMOTE = ("nfs", "cifs", "smb", "9p", "fuse", "ceph", "gluster", "lustre", "afs", "virtiofs", "gpfs")
@@ -109,6 +110,7 @@ class ProjectLock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        held.let_go(self._fd)
         with contextlib.suppress(OSError):
             os.ftruncate(self._fd, 0)
         os.close(self._fd)
@@ -137,6 +139,7 @@ class ProjectLock:
         os.ftruncate(fd, 0)
         os.pwrite(fd, msgspec.json.encode(self.holder), 0)
         self._fd = fd
+        held.hold(fd)
         return True
 
 

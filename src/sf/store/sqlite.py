@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from sf import held
 from sf.errors import StoreUnusable
 from sf.paths import LOCK_FILE
 from sf.store.engine import UPGRADE_PATIENCE, Connection, busy
@@ -147,11 +148,11 @@ class SqliteEngine:
 
 
 def _locked(lock: int) -> bool:
-    """Whether a file lock is this process's now, or was: the file names who has it."""
+    """Whether a file lock is this process's now, or was."""
     with contextlib.suppress(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True
-    return f'"pid":{os.getpid()},'.encode() in os.pread(lock, 4096, 0)
+    return held.is_held(lock)
 
 
 def _connect(target: str, *, uri: bool = False) -> FileConnection:
