@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -88,27 +89,29 @@ with ProjectLock(Path(sys.argv[1]), "autopilot"):
 
 
 @contextlib.contextmanager
-def autopilot(place: Place) -> Iterator[None]:
-    """What an autopilot of another process holds while it works from a store."""
+def autopilot(place: Place) -> Iterator[int]:
+    """What an autopilot of another process holds while it works from a store; its pid."""
     if isinstance(place, Url):
         line = Listening(place)
         assert line.take_seat(alone=False)
-        yield
+        yield os.getpid()
         line.close()
         return
     command = [sys.executable, "-c", _HOLD, str(place.with_name("run.lock"))]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        yield
+        yield holder.pid
         holder.kill()
 
 
 def test_no_schema_is_changed_under_an_autopilot_that_works(place: Place) -> None:
     transact(place, plant_tasks)
     execute(place, f"DELETE FROM schema_migrations WHERE version = {migrate.newest()}")
-    with autopilot(place), pytest.raises(ProjectLocked, match="nothing was changed"):
+    with autopilot(place) as pid, pytest.raises(ProjectLocked, match="nothing was changed") as told:
         transact(place, plant_tasks)
+    assert f"process {pid} on {socket.gethostname()[:16]}" in told.value.message
+    assert f"Ctrl-C there or kill {pid} on " in told.value.hint
     assert execute(place, "SELECT MAX(version) FROM schema_migrations") == [(migrate.newest() - 1,)]
 
 

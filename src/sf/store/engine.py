@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -117,13 +118,19 @@ class Engine(Protocol):
         ...
 
 
+_PROCESS = re.compile("process (?=[0-9])")
 UPGRADE_PATIENCE = 2.0
 """Seconds for which another process that changes the schema is waited for."""
 
 
-def busy(name: str) -> ProjectLocked:
-    """What a store is reported as that an autopilot of an older sf works from."""
+def busy(name: str, holders: Sequence[str]) -> ProjectLocked:
+    """What a store is reported as that autopilots of an older sf work from, each a `process 1 on host`.
+
+    No command of this sf reaches them: it cannot write before the schema is its own.
+    """
+    who = ", ".join(holders) or "another sf"
+    kills = "".join(f" or {_PROCESS.sub('kill ', holder)}" for holder in holders if _PROCESS.match(holder))
     return ProjectLocked(
-        f"{name} has an older schema and another sf works from it: nothing was changed",
-        hint="stop it with its own sf pause, then run this again",
+        f"{name} has an older schema and {who} works from it: nothing was changed",
+        hint=f"Ctrl-C there{kills} ends it in order; then run this again",
     )

@@ -41,12 +41,12 @@ UNION ALL SELECT 'pid', pg_backend_pid()
 """
 """What the operator set stays, but for commits that would be lost with the server. A machine that vanished
 lets go of its locks within a minute. Answers how long each may take, and the server's own pid for it."""
-_HOLDER = f"""
+_HOLDERS = """
 SELECT a.application_name AS name, EXTRACT(EPOCH FROM clock_timestamp() - a.xact_start)::bigint AS seconds
 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
-WHERE l.locktype = 'advisory' AND l.mode = 'ExclusiveLock' AND l.granted AND l.objsubid = 1
+WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
   AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-  AND ((l.classid::bigint << 32) | l.objid::bigint) = {LOCK}
+  AND ((l.classid::bigint << 32) | l.objid::bigint) = {} ORDER BY name
 """
 _PATIENCE = 20.0
 _GRACE = 30.0
@@ -146,13 +146,19 @@ class ServerConnection:
 
     def _holder(self) -> str:
         """Who has the project's lock, as far as the server tells."""
-        row = self._raw.execute(_HOLDER.encode()).fetchone()
+        row = self._raw.execute(_HOLDERS.format(LOCK).encode()).fetchone()
         if row is None:
             return "other writers kept it busy"
         held = "" if row["seconds"] is None else f" for {row['seconds']} s"
         ended = f"; if it hangs, the server ends it after {self._idle_limit:.0f} s"
-        who = row["name"].removesuffix(self._url.schema).strip() or "another program"
-        return f"{who} has held it{held}{ended}"
+        return f"{self._who(row)} has held it{held}{ended}"
+
+    def seated(self) -> list[str]:
+        """Who has a seat at the store, as far as the server tells."""
+        return [self._who(row) for row in self._raw.execute(_HOLDERS.format(SEAT).encode())]
+
+    def _who(self, row: ServerRow) -> str:
+        return row["name"].removesuffix(self._url.schema).strip() or "another program"
 
     @property
     def patience(self) -> float:
@@ -340,7 +346,7 @@ class PostgresEngine:
         deadline = time.monotonic() + UPGRADE_PATIENCE
         while not connection.sits_alone():
             if time.monotonic() >= deadline:
-                raise busy(self.name)
+                raise busy(self.name, connection.seated())
             time.sleep(0.05)
         try:
             yield

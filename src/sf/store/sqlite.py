@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from sf import held
 from sf.errors import StoreUnusable
 from sf.paths import LOCK_FILE
@@ -131,7 +133,7 @@ class SqliteEngine:
         try:
             while not _locked(lock):
                 if time.monotonic() >= deadline:
-                    raise busy(self.name)
+                    raise busy(self.name, _holder(lock))
                 time.sleep(0.05)
             yield
         finally:
@@ -153,6 +155,14 @@ def _locked(lock: int) -> bool:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True
     return held.is_held(lock)
+
+
+def _holder(lock: int) -> list[str]:
+    """Who has a lock, as far as the file tells."""
+    with contextlib.suppress(OSError, KeyError, TypeError, msgspec.DecodeError):
+        told = msgspec.json.decode(os.pread(lock, 4096, 0))
+        return [f"process {told['pid']} on {told['host']}"]
+    return []
 
 
 def _connect(target: str, *, uri: bool = False) -> FileConnection:
