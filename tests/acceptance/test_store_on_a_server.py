@@ -14,11 +14,13 @@ import pytest
 import sf
 from sf.app.moving import move
 from sf.app.stores import place_of
+from sf.domain.clock import SystemClock
 from sf.domain.ids import ulid
+from sf.domain.knowledge import Lesson
 from sf.errors import BadUsage, StoreNotEmpty, StoreUnusable
 from sf.scheduler.lock import ProjectLock
 from sf.scheduler.notices import seat
-from sf.store import units
+from sf.store import knowledge, units
 from sf.store.connection import transact
 from sf.store.place import Url
 from sf.store.tx import Tx
@@ -144,6 +146,29 @@ def test_there_and_back_again(stage: Stage, url: str) -> None:
     (stage.home / "config.toml").unlink()
     assert stage.sf("why", "milestone/m1", "--json").stdout == before
     stage.plan("more", workflow="feature")
+
+
+def test_lessons_that_wait_are_moved_as_this_folders(stage: Stage, url: str) -> None:
+    stage.plan()
+    now = SystemClock().now()
+
+    def waiting(station: str = "") -> list[str]:
+        return [found.lesson.content for found in knowledge.due(stage.read, now, station=station, longest=0)]
+
+    transact(stage.project.database, lambda tx: knowledge.enqueue(tx, "x", [Lesson("mine")], now))
+    assert move(stage.project, url).rows["pending_retain"] == 1
+    stage.project.database.unlink()
+    use(stage, url)
+    assert (waiting(stage.project.key), waiting("another")) == (["mine"], [])
+
+    def teach(tx: Tx) -> None:
+        knowledge.enqueue(tx, "x", [Lesson("theirs")], now, "another")
+        knowledge.enqueue(tx, "x", [Lesson("anyone's")], now)
+
+    transact(place_of(stage.project), teach)
+    assert move(stage.project, "sqlite").rows["pending_retain"] == 2
+    (stage.home / "config.toml").unlink()
+    assert waiting("another") == ["mine", "anyone's"], "nothing in a file is marked"
 
 
 def test_nothing_is_moved_while_an_autopilot_runs(stage: Stage, url: str) -> None:

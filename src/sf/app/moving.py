@@ -15,7 +15,7 @@ from sf.errors import BadUsage, StoreUnusable
 from sf.files import sync_folder
 from sf.paths import Project
 from sf.scheduler import lock
-from sf.store import copying, place, units
+from sf.store import copying, knowledge, place, units
 from sf.store.connection import engine_of, writing
 from sf.store.engine import Connection, Engine
 from sf.store.place import Place
@@ -112,9 +112,12 @@ def _copied(source: Place, target: Place, station: str, *, others_gone: bool) ->
             _refuse_foreign(Tx(filling), station)
             if isinstance(target, Path):
                 units.unbind(Tx(filling), station, SystemClock().now())
+                rows["pending_retain"] -= knowledge.unbind(Tx(filling), station)
             else:
                 # The work is in this folder; another one that shares the store must not take it.
                 units.bind(Tx(filling), station)
+                if isinstance(source, Path):
+                    knowledge.bind(Tx(filling), station)
             filling.commit()
         except (*old.errors, *new.errors) as error:
             raise StoreUnusable(f"the copy failed and nothing was kept: {error}") from error

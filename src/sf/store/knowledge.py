@@ -61,6 +61,18 @@ def due(tx: Tx, now: Instant, most: int = 100, station: str = "", *, longest: in
     return [_pending(row) for row in tx.all(_Q["due"], now=now, latest=now + longest, most=most, mark=mark)]
 
 
+def bind(tx: Tx, station: str) -> None:
+    """Have every lesson that waits for no memory in particular wait for that of a station's folder."""
+    tx.run(_Q["bind"], mark=_mark(station))
+
+
+def unbind(tx: Tx, station: str) -> int:
+    """Forget a station whose store becomes a file: what waits for others stays behind; how many did."""
+    left = tx.run(_Q["leave_foreign"], mark=_mark(station))
+    tx.run(_Q["unbind"], mark=_mark(station))
+    return left
+
+
 def next_due(tx: Tx) -> Instant | None:
     """When the next lesson is to be delivered."""
     row = tx.one(_Q["next_due"])

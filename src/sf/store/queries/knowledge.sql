@@ -6,6 +6,16 @@ SELECT * FROM pending_retain WHERE (next_retry_at <= :now OR next_retry_at > :la
   AND (:mark = '' OR substr(payload, 1, 11) <> '{"station":' OR substr(payload, 1, length(:mark)) = :mark)
 ORDER BY id LIMIT :most
 
+-- name: bind
+UPDATE pending_retain SET payload = :mark || substr(payload, 2) WHERE substr(payload, 1, 11) <> '{"station":'
+
+-- name: leave_foreign
+DELETE FROM pending_retain
+WHERE substr(payload, 1, 11) = '{"station":' AND substr(payload, 1, length(:mark)) <> :mark
+
+-- name: unbind
+UPDATE pending_retain SET payload = '{' || substr(payload, length(:mark) + 1) WHERE substr(payload, 1, length(:mark)) = :mark
+
 -- name: next_due
 SELECT MIN(next_retry_at) AS due FROM pending_retain
 
