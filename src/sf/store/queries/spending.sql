@@ -20,7 +20,7 @@ WHERE id = :id AND settled_at IS NULL
 SELECT * FROM spend WHERE run_id = :run AND settled_at IS NULL ORDER BY id
 
 -- name: booked_of_run
-SELECT 1 FROM spend WHERE run_id = :run AND id > :run AND model <> '' AND how <> 'refused' LIMIT 1
+SELECT id FROM spend WHERE run_id = :run AND id > :run AND model <> '' AND how <> 'refused' LIMIT 1
 
 -- name: promised
 INSERT INTO spend (id, run_id, unit_id, milestone_id, session_id, phase, model, estimate_micro_usd, cost_micro_usd,
