@@ -284,6 +284,7 @@ class Listening(ServerConnection):
 
     def leave_seat(self) -> None:
         """Give a seat among many up; seen by everyone when this returns, unless the server is gone."""
+        self._haste.wanted = True  # it is the end: a server that is silent is not waited for
         with contextlib.suppress(psycopg.Error):
             self.execute(f"SELECT pg_advisory_unlock_shared({SEAT})")
 
