@@ -6,18 +6,18 @@ import asyncio
 import contextlib
 import os
 import signal
-import traceback
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any
 
 from sf.app import ignored, stores
 from sf.app.intake import rules_of
 from sf.app.logs import log_of
 from sf.app.memories import bank_of, open_memory
+from sf.app.models import Keys, open_hosted, preflight, settings_of
 from sf.app.rereading import Rereading
 from sf.app.trust import gates_of, require_own_folder
+from sf.app.witnesses import Watcher, complaints, logger, spans
 from sf.config.reload import LiveConfig
-from sf.config.schema import Config, Provider
+from sf.config.schema import Config
 from sf.domain import events
 from sf.domain.clock import SystemClock
 from sf.errors import DetachedHead, EmptyRepository, InvalidConfig, SandboxUnavailable, SfError
@@ -33,8 +33,7 @@ from sf.observe.trace import Tracer
 from sf.paths import Project, identify
 from sf.policy import sandbox
 from sf.policy.sandbox import Sandbox
-from sf.providers.catalog import Catalog, Settings, load_playbook
-from sf.providers.pricing import Price
+from sf.providers.catalog import Catalog
 from sf.review import gates
 from sf.scheduler import conduct, doorbell, lock
 from sf.scheduler.admission import Selection
@@ -42,7 +41,6 @@ from sf.scheduler.courier import Courier
 from sf.scheduler.housekeeping import Housekeeper
 from sf.scheduler.loop import Loop, Result
 from sf.scheduler.signposts import Signposts
-from sf.secrets import resolve
 from sf.store import sessions
 from sf.store.connection import transact
 from sf.store.database import Database
@@ -52,12 +50,7 @@ from sf.workspaces.git import Git
 from sf.workspaces.owned import OwnedRepository
 from sf.workspaces.repository import UserRepository
 
-if TYPE_CHECKING:
-    from sf.providers.hosted import HostedModel
-
 __all__ = ["Result", "Selection", "autopilot", "open_desk"]
-
-Watcher = Callable[[events.Event], None]
 
 
 async def autopilot(
@@ -198,9 +191,9 @@ async def open_desk(
     user = await UserRepository.open(project.root, project.facade, git)
     ignored.keep_out(user)
     reading = Rereading(project, user)
-    config, keys = await reading.begin(), _Keys()
+    config, keys = await reading.begin(), Keys()
     await _require_branch(user, config)
-    await _preflight(project, config, keys)
+    await preflight(project, config, keys)
     live = LiveConfig(config, (project.global_config, project.config), reading.again)
     async with contextlib.AsyncExitStack() as open_now:
         desk = await _furnish(open_now, project, config, keys, user, git, watch)
@@ -227,30 +220,30 @@ async def _furnish(
     open_now: contextlib.AsyncExitStack,
     project: Project,
     config: Config,
-    keys: _Keys,
+    keys: Keys,
     user: UserRepository,
     git: Git,
     watch: Watcher,
 ) -> Desk:
     """The desk; what it holds open is closed with the stack, the last opened first."""
     log = log_of(project, config)
-    asyncio.get_running_loop().set_exception_handler(_complaints(log))
+    asyncio.get_running_loop().set_exception_handler(complaints(log))
     bus = Bus(log.error)
-    bus.subscribe(_logger(log))
+    bus.subscribe(logger(log))
     bus.subscribe(watch)
     database = Database(stores.chosen(project, config), bus.publish)
     open_now.callback(database.close)
     tracer = Tracer(project.trace)
     open_now.callback(tracer.close)
-    bus.subscribe(_tracer(tracer))
+    bus.subscribe(spans(tracer))
     memory = open_memory(project, config)
     if memory is not None:
         open_now.push_async_callback(memory.aclose)
     bank = await bank_of(project, user) if memory is not None else ""
     catalog = Catalog(
         project.dot / "playbooks",
-        lambda provider, model, settings: _hosted(keys, provider, model, settings),
-        lambda provider, model: _settings(desk.config, provider, model),
+        lambda provider, model, settings: open_hosted(keys, provider, model, settings),
+        lambda provider, model: settings_of(desk.config, provider, model),
     )
     open_now.push_async_callback(catalog.aclose)
     clock = SystemClock()
@@ -311,52 +304,6 @@ def _sandbox(project: Project, config: Config, key: str) -> Sandbox:
     return sandbox.choose(profile, prefer=config.sandbox.prefer, hidden=[p for p in hidden if p.exists()])
 
 
-class _Keys:
-    """The providers' keys: fetched once for each way that is configured, held in memory only."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, str], str] = {}
-
-    async def get(self, provider: str, settings: Settings) -> str:
-        source = provider, settings.api_key
-        if source not in self._known:
-            # A command may ask a person: everything else goes on meanwhile.
-            self._known[source] = await asyncio.to_thread(
-                resolve, *source, has_base_url=bool(settings.base_url)
-            )
-        return self._known[source]
-
-
-async def _preflight(project: Project, config: Config, keys: _Keys) -> None:
-    """Refuse to start when a model that will be used has no key or no playbook."""
-    tiers = (config.tiers.fast, config.tiers.standard, config.tiers.reasoning)
-    for name in dict.fromkeys(tier.models[0] for tier in tiers):
-        provider, _, model = name.partition(":")
-        if provider == "script":
-            load_playbook(project.dot / "playbooks", model)
-        else:
-            await keys.get(provider, _settings(config, provider, model))
-
-
-def _settings(config: Config, provider: str, model: str) -> Settings:
-    """What a hosted model is opened by: its address, where its key comes from, its price."""
-    found = config.providers.get(provider, Provider())
-    price = found.prices.get(model)
-    own = Price(price.input, price.output, price.cache_read, price.cache_write) if price else None
-    return Settings(found.base_url, found.api_key, own)
-
-
-async def _hosted(keys: _Keys, provider: str, model: str, settings: Settings) -> HostedModel:
-    from sf.providers import hosted
-
-    return hosted.open_model(
-        f"{provider}:{model}",
-        base_url=settings.base_url or None,
-        api_key=await keys.get(provider, settings),
-        price=settings.price,
-    )
-
-
 def _apply(desk: Desk, config: Config) -> None:
     """A reloaded configuration takes effect for what is dispatched from now on."""
     try:
@@ -372,47 +319,3 @@ def _apply(desk: Desk, config: Config) -> None:
     desk.config = config
     desk.rules = rules_of(config, desk.rules.mode, desk.rules.bank)
     desk.hooks.hooks = config.harness.hooks
-
-
-def _complaints(log: Log) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
-    """What the event loop would print among the lines for people is for the log."""
-
-    def heed(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        error = context.get("exception")
-        told = "".join(traceback.format_exception(error)) if error is not None else None
-        log.error("event loop", detail=context["message"], error=told)
-
-    return heed
-
-
-def _logger(log: Log) -> Watcher:
-    def write(event: events.Event) -> None:
-        if event.name == events.WARNING and event.data.get("log"):
-            log.warning(event.data["detail"])
-        elif event.name == events.PHASE_CHANGE:
-            data = event.data
-            log.info(
-                "phase change completed",
-                unit_id=event.unit_id,
-                unit_type=data["type"],
-                **{"from": data["from"]},
-                to=data["to"],
-                reason=data["reason"],
-            )
-        elif event.name in (events.HELD, events.RUN_ENDED, events.MERGE_CONFLICT, events.GATE_BLOCKED):
-            log.info(event.name, unit_id=event.unit_id, unit_type=event.unit_id.split("/")[0], **event.data)
-
-    return write
-
-
-def _tracer(tracer: Tracer) -> Watcher:
-    def write(event: events.Event) -> None:
-        if event.name == events.PHASE_CHANGE:
-            tracer.span(
-                "phase_transition",
-                trace_id=event.unit_id,
-                started_at=event.at,
-                attrs={"unit_id": event.unit_id, **event.data},
-            )
-
-    return write
