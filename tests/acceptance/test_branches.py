@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -125,6 +126,82 @@ def test_a_switch_while_gates_run_changes_none_of_them(stage: Stage) -> None:
     assert stage.auto().ending == "waiting"
     waiting.join()
     assert "something is BROKEN" in stage.sf("why", "task/m1/s1/t1").stdout
+
+
+def test_what_another_branch_has_beside_a_gate_is_not_the_gates(stage: Stage) -> None:
+    scripted(stage, "x BROKEN x\n")
+    allowed = '#!/bin/sh\ntest -e "$(dirname "$0")/allow" && exit 0\n'
+    stage.gate("check", GATE.replace("#!/bin/sh\n", allowed))
+    commit_rules(stage)
+    stage.git("switch", "-q", "-c", "lax")
+    stage.file(".sf/gates/allow", "all\n")
+    stage.git("add", ".sf")
+    stage.commit("lax")
+    stage.git("switch", "-q", "main")
+    stage.plan()
+    assert stage.auto(watch=once("verify", lambda: stage.git("switch", "-q", "lax"))).ending == "waiting"
+    assert "something is BROKEN" in stage.sf("why", "task/m1/s1/t1").stdout
+
+
+def switching(stage: Stage, file: Path, content: str) -> Callable[[], None]:
+    """What a slow `git switch` does for a while: the files are another branch's, and HEAD is not."""
+    lock = stage.root / ".git/index.lock"
+    before = file.read_bytes()
+
+    def end() -> None:
+        file.write_bytes(before)
+        lock.unlink()
+
+    def begin() -> None:
+        lock.touch()
+        file.write_text(content)
+        threading.Timer(0.7, end).start()
+
+    return begin
+
+
+def test_nothing_is_taken_from_a_checkout_that_git_is_changing(stage: Stage) -> None:
+    scripted(stage, "x BROKEN x\n")
+    stage.plan()
+    weaker = switching(stage, stage.project.dot / "gates/check.sh", "#!/bin/sh\nexit 0\n")
+    assert stage.auto(watch=once("verify", weaker)).ending == "waiting"
+    assert "something is BROKEN" in stage.sf("why", "task/m1/s1/t1").stdout
+    stage.file("a.txt", "")
+    scripted(stage)
+    stage.plan("again")
+    poorer = switching(stage, stage.project.config, CONFIG + "[budget]\nsession_usd = 0.000001\n")
+    stage.auto(watch=once("plan", poorer))
+    assert not stage.named(events.CONFIG_RELOADED)
+
+
+def test_a_branch_that_goes_while_its_work_is_judged_stops_nothing_else(stage: Stage) -> None:
+    scripted(stage)
+    stage.git("branch", "old")
+    commit_rules(stage)
+    stage.plan()
+
+    def leave() -> None:
+        stage.git("switch", "-q", "old")
+        stage.git("branch", "-m", "main", "trunk")
+
+    assert stage.auto(watch=once("verify", leave)).ending == "waiting"
+    assert "git branch main" in stage.sf("attention").stdout
+
+
+def test_a_mistake_in_ones_own_file_is_refused_on_any_branch(stage: Stage) -> None:
+    scripted(stage)
+    commit_rules(stage)
+    stage.git("branch", "other")
+    stage.plan()
+
+    def mistake() -> None:
+        stage.git("switch", "-q", "other")
+        own = stage.project.global_config
+        own.write_text(own.read_text().replace("gates/check.sh", "gates/chekc.sh"))
+
+    assert stage.auto(watch=once("execute", mistake)).ending == "done"
+    warned = [event.data["detail"] for event in stage.named(events.WARNING)]
+    assert any("chekc" in detail for detail in warned), warned
 
 
 def test_the_operators_own_file_is_heard_on_any_branch(stage: Stage) -> None:

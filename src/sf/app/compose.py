@@ -20,7 +20,7 @@ from sf.config.reload import LiveConfig
 from sf.config.schema import Config
 from sf.domain import events
 from sf.domain.clock import SystemClock
-from sf.errors import DetachedHead, EmptyRepository, InvalidConfig, SandboxUnavailable, SfError
+from sf.errors import BranchGone, DetachedHead, EmptyRepository, InvalidConfig, SandboxUnavailable, SfError
 from sf.harness.desk import Desk
 from sf.harness.herald import Herald
 from sf.harness.hooks import HookRunner
@@ -194,18 +194,34 @@ async def open_desk(
     config, keys = await reading.begin(), Keys()
     await _require_branch(user, config)
     await preflight(project, config, keys)
-    live = LiveConfig(config, (project.global_config, project.config), reading.again)
+
+    async def again() -> Config:
+        fresh = await reading.again()
+        await _require_gates(desk, fresh)
+        return fresh
+
+    live = LiveConfig(
+        config,
+        (project.global_config, project.config),
+        again,
+        setting=user.branch_out,
+        is_settled=lambda: not user.is_at_work(),
+    )
     async with contextlib.AsyncExitStack() as open_now:
         desk = await _furnish(open_now, project, config, keys, user, git, watch)
         await _begin_session(desk)
-        await gates.located(desk, _branch_of_session(desk), gates_of(config))
+        await _require_gates(desk, config)
         await _warn_of_filters(desk)
         yield desk, live
 
 
-def _branch_of_session(desk: Desk) -> str:
+async def _require_gates(desk: Desk, config: Config) -> None:
+    """Raise InvalidConfig when a configured gate could not be run for work on the session's branch."""
     session = sessions.current(desk.database.read)
-    return str(session["integration_branch"] or "") if session else ""
+    branch = str(session["integration_branch"] or "") if session else ""
+    # A branch that is gone holds what is for it, when its time comes.
+    with contextlib.suppress(BranchGone):
+        await gates.located(desk, branch, gates_of(config))
 
 
 async def _warn_of_filters(desk: Desk) -> None:
@@ -307,8 +323,6 @@ def _sandbox(project: Project, config: Config, key: str) -> Sandbox:
 def _apply(desk: Desk, config: Config) -> None:
     """A reloaded configuration takes effect for what is dispatched from now on."""
     try:
-        if desk.workshop.user.branch_out() == _branch_of_session(desk):
-            gates.require_runnable(gates.in_checkout(desk.project.root, gates_of(config)))
         sandboxes = [_sandbox(desk.project, config, key) for key in ("profile", "gate_profile")]
     except (InvalidConfig, SandboxUnavailable) as error:
         problems = error.problems if isinstance(error, InvalidConfig) else (error.message,)

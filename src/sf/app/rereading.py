@@ -58,6 +58,8 @@ class Rereading:
         file = self._project.config
         if self._projects is not None and not file.exists():
             return f"{file} is gone"
+        if _content(file) == self._projects:
+            return ""
         branch = self._user.branch_out()
         if branch != self._home and PROJECT_FILE in await self._user.tracked_files():
             return f"{file} is that of {branch or 'a commit'}, which you have checked out since"

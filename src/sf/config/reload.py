@@ -43,9 +43,19 @@ class LiveConfig:
     """The configuration in force, and the files it is watched in."""
 
     def __init__(
-        self, config: Config, files: tuple[Path, ...], load: Callable[[], Awaitable[Config]]
+        self,
+        config: Config,
+        files: tuple[Path, ...],
+        load: Callable[[], Awaitable[Config]],
+        *,
+        setting: Callable[[], object] = lambda: None,
+        is_settled: Callable[[], bool] = lambda: True,
     ) -> None:
+        """`setting` is what besides the files decides; nothing is read while things are not settled."""
         self.current = config
+        self._setting = setting
+        self._is_settled = is_settled
+        self._known_setting = setting()
         self.drift: tuple[Drift, ...] = ()
         self._files = files
         self._load = load
@@ -54,18 +64,24 @@ class LiveConfig:
     async def poll(self) -> Reloaded | None:
         """Look at the files; None when nothing changed. Never raises for what a file says."""
         stamps = [_stamp(file, old) for file, old in zip(self._files, self._stamps, strict=True)]
-        if [s and s.sha256 for s in stamps] == [s and s.sha256 for s in self._stamps]:
+        setting = self._setting()
+        before = [s and s.sha256 for s in self._stamps], self._known_setting
+        if ([s and s.sha256 for s in stamps], setting) == before:
             self._stamps = stamps
             return None
-        self._stamps = stamps
+        if not self._is_settled():
+            return None
+        self._stamps, self._known_setting = stamps, setting
         try:
             fresh = await self._load()
         except InvalidConfig as error:
             return Reloaded(error.problems or (error.message,), self.drift)
         except Mistake as error:
             return Reloaded((error.message,), self.drift)
-        self.drift = _drift(self.current, fresh)
-        self.current = _keeping(self.current, fresh)
+        drift, kept = _drift(self.current, fresh), _keeping(self.current, fresh)
+        if (drift, kept) == (self.drift, self.current):
+            return None
+        self.drift, self.current = drift, kept
         return Reloaded((), self.drift)
 
 

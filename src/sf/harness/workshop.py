@@ -84,11 +84,7 @@ class Workshop:
         branch = self.integration_branch(unit)
         commit = await self.user.branch_commit(branch)
         if commit is None:
-            raise BranchGone(
-                f"the branch {branch!r}, which {unit.id} is to be merged into, is not in this repository",
-                branch=branch,
-                hint=f"git branch {branch} <commit> brings it back",
-            )
+            raise branch_gone(branch)
         await self.owned.fetch(commit)
         return commit
 
@@ -250,3 +246,12 @@ class Workshop:
 def _is_for(unit: Unit, merging: Merging) -> bool:
     """A task that was planned anew must not start on a half-resolved conflict."""
     return not unit.in_slice or unit.metadata.get(RESOLVES) == merging.parent
+
+
+def branch_gone(branch: str) -> BranchGone:
+    """The error for a branch that work is to be merged into and that is not there."""
+    return BranchGone(
+        f"the branch {branch!r}, which this is to be merged into, is not in this repository",
+        branch=branch,
+        hint=f"git branch {branch} <commit> brings it back",
+    )

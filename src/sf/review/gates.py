@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import time
@@ -20,6 +21,7 @@ from sf.harness.attempt import hook_variables
 from sf.harness.desk import Desk
 from sf.harness.hooks import script_path, unrunnable
 from sf.harness.results import unit_result
+from sf.harness.workshop import branch_gone
 from sf.policy.sandbox import clean_env
 from sf.store import leases, ledger, records, sessions
 from sf.store.records import GateRecord
@@ -29,6 +31,9 @@ from sf.workspaces.worktree import Worktree
 
 _TIMEOUT = 300.0
 _KILL_AFTER = 10.0
+_LOOKS, _LOOK_AGAIN = 600, 0.1
+"""How often, and how many seconds apart, a git that is at work in the checkout is waited for: it may be
+bringing another branch's gates."""
 
 
 def gate_name(script: str | Path) -> str:
@@ -49,11 +54,16 @@ def in_checkout(root: Path, scripts: Sequence[str]) -> dict[str, Path]:
 async def located(desk: Desk, branch: str, scripts: Sequence[str]) -> dict[str, Path]:
     """Where gates are run from for work on a branch: as it has them, when the checkout has another one out.
 
-    The gates of an older branch would let pass what they do not know. Raises InvalidConfig for those that
-    could not be run.
+    The gates of an older branch would let pass what they do not know. While a git is at work there it is
+    waited for. Raises InvalidConfig for gates that could not be run, and BranchGone.
     """
+    user = desk.workshop.user
+    for _ in range(_LOOKS if scripts else 0):
+        if not user.is_at_work():
+            break
+        await asyncio.sleep(_LOOK_AGAIN)
     places = in_checkout(desk.project.root, scripts)
-    if scripts and desk.workshop.user.branch_out() != branch:
+    if scripts and (user.branch_out() != branch or user.is_at_work()):
         places |= await _committed(desk, branch, scripts)
     require_runnable(places)
     return places
@@ -62,19 +72,24 @@ async def located(desk: Desk, branch: str, scripts: Sequence[str]) -> dict[str, 
 async def _committed(desk: Desk, branch: str, scripts: Sequence[str]) -> dict[str, Path]:
     """Those of the gates that a branch has otherwise than the checkout, laid out with their neighbours."""
     owned, root = desk.workshop.owned, desk.project.root
-    commit = await desk.workshop.user.branch_commit(branch)
     inside = [script for script in scripts if _is_inside(script)]
-    if commit is None or not inside:
+    if not inside:
         return {}
+    commit = await desk.workshop.user.branch_commit(branch)
+    if commit is None:
+        raise branch_gone(branch)
     await owned.fetch(commit)
+    tracked = await desk.workshop.user.tracked_files()
     candidates = [str(Path(*place, script)) for script in inside for place in ((".sf",), ())]
     known = {entry.path for entry in await entries(owned, commit, candidates)}
     places = {}
     for script in inside:
         path = _chosen(root, script, known)
         if path:
-            beside = await entries(owned, commit, [_neighbourhood(path)])
-            if not lie_in(root, beside):
+            place = _neighbourhood(path)
+            beside = await entries(owned, commit, [place])
+            here = [name for name in tracked if name == place or name.startswith(f"{place}/")]
+            if not lie_in(root, beside, here):
                 named = hashlib.sha256(msgspec.json.encode(beside)).hexdigest()[:32]
                 folder = desk.project.committed_gates / named
                 await extract(owned, beside, folder)

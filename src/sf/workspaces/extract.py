@@ -37,9 +37,10 @@ async def entries(owned: OwnedRepository, commit: str, paths: Sequence[str]) -> 
     return found
 
 
-def lie_in(root: Path, wanted: Sequence[Entry]) -> bool:
-    """Return whether a folder holds exactly these, byte for byte."""
-    return all(_lies_in(root, entry) for entry in wanted)
+def lie_in(root: Path, wanted: Sequence[Entry], tracked: Sequence[str]) -> bool:
+    """Return whether a checkout holds exactly these, byte for byte, of all that it tracks beside them."""
+    here = set(tracked) == {entry.path for entry in wanted}
+    return here and all(_lies_in(root, entry) for entry in wanted)
 
 
 async def extract(owned: OwnedRepository, wanted: Sequence[Entry], folder: Path) -> None:

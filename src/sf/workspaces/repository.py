@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -20,6 +21,7 @@ from sf.workspaces._transfer import present, transfer
 from sf.workspaces._user_checkout import dirty_paths, worktrees_using
 from sf.workspaces.git import Git, Identity
 
+_STALE = 600.0
 _FILTER = re.compile(r"\sfilter=\S")
 
 __all__ = ["Head", "Landed", "ObjectSource", "UserRepository"]
@@ -112,6 +114,16 @@ class UserRepository:
         """Return the branch that the user's checkout has out, None when it is detached."""
         text = _facade.copy_head(self._layout, self.git_dir)
         return text.removeprefix("ref: refs/heads/") if text.startswith("ref: refs/heads/") else None
+
+    def is_at_work(self) -> bool:
+        """Return whether a git may be writing the user's checkout: HEAD follows the files, not the other way.
+
+        A lock that is old was left by a git that is dead.
+        """
+        try:
+            return time.time() - self._layout.index.with_name("index.lock").stat().st_mtime < _STALE
+        except FileNotFoundError:
+            return False
 
     def is_out_elsewhere(self, branch: str) -> bool:
         """Return whether another worktree of the user's has a branch out, or is rebasing it."""
