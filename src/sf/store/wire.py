@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import psycopg
+import psycopg.errors
 from psycopg import waiting
 from psycopg.abc import RV, Buffer, PQGen
 from psycopg.adapt import Loader
@@ -91,9 +92,12 @@ class Probe:
         try:
             with psycopg.connect(self._url, autocommit=True, connect_timeout=int(PROBE)) as line:
                 row = line.execute(_STATE, {"pid": self._pid}).fetchone()
-        except psycopg.Error as error:
-            # A server that refuses one more connection lives, and cannot be asked more.
-            self.at_work = "FATAL" in str(error)
+        except psycopg.errors.ConnectionTimeout:
+            return
+        except psycopg.Error:
+            # Whoever refuses one more connection lives, and cannot be asked more. Where only the way there
+            # was refused, the network tells the other connection that it is dead.
+            self.at_work = True
             return
         # One that waits for the next request has answered, or was not reached: the way between is cut.
         self.at_work = row is not None and not str(row[0]).startswith("idle")
