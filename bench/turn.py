@@ -26,6 +26,8 @@ _TURNS = 20
 _CALL = '[[scene.turn]]\n[[scene.turn.call]]\ntool = "bash"\narguments = { command = "true" }\n'
 _PLAYBOOK = '[[scene]]\nphase = "execute"\n' + _CALL * (_TURNS + 1)
 _SANDBOX_OFF = '[sandbox]\nprofile = "off"\n'
+_PATIENT = "[harness]\nstale_turns = 0\n"
+"""Turns that change no file are all that is measured here."""
 
 
 class _Ours:
@@ -117,8 +119,8 @@ async def measure(scratch: Path) -> list[Row]:
     mini = scratch / "mini"
     mini.mkdir()
     async with (
-        opened(scratch / "off", _SANDBOX_OFF, _PLAYBOOK) as bare,
-        opened(scratch / "walled", playbook=_PLAYBOOK) as walled,
+        opened(scratch / "off", _PATIENT + _SANDBOX_OFF, _PLAYBOOK) as bare,
+        opened(scratch / "walled", _PATIENT, _PLAYBOOK) as walled,
     ):
         assert walled.desk.sandbox is not None
         kind = walled.desk.sandbox.kind
