@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -86,17 +86,7 @@ def promise(tx: Tx, lease: Lease, by: Payer, *, amount: int, caps: Caps, now: In
     """
     leases.require_lease(tx, lease)
     require_room(tx, by, amount, caps)
-    tx.run(
-        _Q["promised"],
-        id=ulid(),
-        run=lease.run_id,
-        unit=by.unit_id,
-        milestone=by.milestone_id,
-        session=by.session_id,
-        phase=by.phase,
-        amount=amount,
-        now=now,
-    )
+    tx.run(_Q["promised"], **_row(lease, by, now), amount=amount)
     _open(tx, lease, by, _PROMISE, amount, now)
 
 
@@ -110,26 +100,28 @@ def _draw(tx: Tx, run_id: str, more: int = 0) -> None:
     _post(tx, _keys(promised), reserved=change)
 
 
+def _row(lease: Lease, by: Payer, now: Instant) -> dict[str, Any]:
+    """What every row of the ledger says: its own id, who asked, who pays, when."""
+    return {
+        "id": ulid(),
+        "run": lease.run_id,
+        "unit": by.unit_id,
+        "milestone": by.milestone_id,
+        "session": by.session_id,
+        "phase": by.phase,
+        "now": now,
+    }
+
+
 def _keys(row: Row) -> dict[Scope, str]:
     return {"unit": row["unit_id"], "milestone": row["milestone_id"], "session": row["session_id"]}
 
 
 def _open(tx: Tx, lease: Lease, by: Payer, model: str, estimate: int, now: Instant) -> str:
-    spend_id = ulid()
-    tx.run(
-        _Q["open"],
-        id=spend_id,
-        run=lease.run_id,
-        unit=by.unit_id,
-        milestone=by.milestone_id,
-        session=by.session_id,
-        phase=by.phase,
-        model=model,
-        estimate=estimate,
-        now=now,
-    )
+    row = _row(lease, by, now)
+    tx.run(_Q["open"], **row, model=model, estimate=estimate)
     _post(tx, by.keys(), reserved=estimate)
-    return spend_id
+    return str(row["id"])
 
 
 def settle(tx: Tx, spend_id: str, how: Settled, now: Instant, usage: Usage | None = None) -> int:
@@ -162,17 +154,11 @@ def record(tx: Tx, lease: Lease, by: Payer, *, model: str, usage: Usage, now: In
     """
     tx.run(
         _Q["enter"],
-        id=ulid(),
-        run=lease.run_id,
-        unit=by.unit_id,
-        milestone=by.milestone_id,
-        session=by.session_id,
-        phase=by.phase,
+        **_row(lease, by, now),
         model=model,
         cost=usage.cost_micro_usd if usage.priced else None,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
-        now=now,
     )
     _post(tx, by.keys(), spent=usage.cost_micro_usd)
 
