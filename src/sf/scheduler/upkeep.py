@@ -9,7 +9,7 @@ from sf.domain.units import Status
 from sf.harness.desk import Desk
 from sf.harness.rules import Rules
 from sf.scheduler import claims, rechecks, recovery, replies
-from sf.store import attention, glance, leases
+from sf.store import attention, glance, leases, units
 from sf.store.glance import Glance
 from sf.store.tx import Tx
 
@@ -92,7 +92,7 @@ def draw_in(tx: Tx, station: str, rules: Rules, now: Instant) -> None:
 
     What may have no default does not wait for its time at all.
     """
-    for unit in leases.waiting(tx, station):
+    for unit in units.due_later(tx, station):
         assert unit.due_at is not None
         longest = rules.base.max_backoff_ms if unit.status is Status.FAILED else None
         due = drawn_in(unit.due_at, unit.updated_at, now, longest)

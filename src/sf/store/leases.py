@@ -40,11 +40,6 @@ def wake_due(tx: Tx, now: Instant, station: str = "") -> int:
     return tx.run(_Q["wake_due"], now=now, station=station)
 
 
-def waiting(tx: Tx, station: str = "") -> list[Unit]:
-    """Units whose time has not come."""
-    return [units.unit_of(row) for row in tx.all(_Q["waiting"], station=station)]
-
-
 def postpone(tx: Tx, unit_id: str, due_at: Instant, now: Instant) -> None:
     """Let a unit that waits be due at another time."""
     tx.run(_Q["postpone"], id=unit_id, due=due_at, now=now)

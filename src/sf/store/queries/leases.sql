@@ -21,9 +21,6 @@ LIMIT :most
 -- name: wake_due
 UPDATE units SET due_at = NULL, updated_at = :now WHERE due_at IS NOT NULL AND due_at <= :now AND (:station = '' OR COALESCE(station, :station) = :station)
 
--- name: waiting
-SELECT * FROM units WHERE due_at IS NOT NULL AND (:station = '' OR COALESCE(station, :station) = :station)
-
 -- name: postpone
 UPDATE units SET due_at = :due, updated_at = :now WHERE id = :id AND due_at IS NOT NULL
 
