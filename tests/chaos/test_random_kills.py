@@ -59,7 +59,7 @@ def test_a_bounded_series_of_kills_ends_with_the_same_merged_result(tmp_path: Pa
     assert len(subjects) == len(set(subjects)) == 4, (seed, subjects)
     assert git(stage.root, "status", "--porcelain", "-uno") == ""
     assert not git(stage.root, "fsck", "--strict", "--no-dangling")
-    assert list(stage.project.worktrees.iterdir()) == []
+    assert list(stage.project.worktrees.iterdir()) == [], (seed, ended.stdout, ended.stderr)
     _nothing_twice(stage, seed)
 
 

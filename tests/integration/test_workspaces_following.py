@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 from pathlib import Path
 
+from sf.workspaces import rescue
 from sf.workspaces.git import Git
 from sf.workspaces.owned import OwnedRepository
 from sf.workspaces.packing import repack
@@ -37,6 +39,23 @@ async def reopened(project: Project) -> OwnedRepository:
 
 async def seen(owned: OwnedRepository, tip: str) -> list[str]:
     return [entry.id for entry in await owned.log(None, tip)]
+
+
+async def test_several_units_and_commands_may_fetch_a_branch_that_moved_at_once(tmp_path: Path) -> None:
+    project = await Project.make(tmp_path, make_user_repository(tmp_path / "project"))
+    other = await reopened(project)
+    for number in range(8):
+        tip = commit(project.root, f"file{number}")
+        await asyncio.gather(*(owned.fetch(tip) for owned in (project.owned, project.owned, other, other)))
+        assert await project.owned.refs("refs/sf/base/") == {f"refs/sf/base/{tip}": tip}
+
+
+async def test_two_that_park_under_one_name_at_once_both_keep_their_work(tmp_path: Path) -> None:
+    project = await Project.make(tmp_path, make_user_repository(tmp_path / "project"))
+    work = [await project.next_commit({"work": f"{number}\n"}) for number in range(4)]
+    refs = await asyncio.gather(*(rescue.park(project.owned, "sf/work", commit) for commit in work))
+    kept = await project.owned.refs("refs/sf/rescue/")
+    assert sorted(kept) == sorted(refs) and sorted(kept.values()) == sorted(work)
 
 
 async def test_a_clone_that_is_deepened_and_made_whole_stays_whole_in_sfs_own(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import secrets
 import shutil
@@ -21,6 +22,7 @@ from sf.workspaces._refs import UNSET, Unset, read_ref, update_ref
 from sf.workspaces._transfer import transfer
 from sf.workspaces.changes import FileChange
 from sf.workspaces.git import Git, Identity
+from sf.workspaces.refusals import BranchMoved
 from sf.workspaces.repository import UserRepository
 
 __all__ = ["Commit", "FileChange", "MergeResult", "OwnedRepository"]
@@ -53,6 +55,7 @@ class OwnedRepository:
         self._user = user
         self.git = git
         self.identity = identity
+        self._fetching = asyncio.Lock()
 
     @classmethod
     async def open(
@@ -102,16 +105,23 @@ class OwnedRepository:
 
     async def fetch(self, commit: str) -> None:
         """Make sure that a commit of the user, with all it reaches, is here."""
-        if not await self._is_whole(commit):
-            await _grafts.follow(self.git, self._user.common_dir, self._path)
-            known = (await self.refs("refs/")).values()
-            await transfer(self.git, self._user.git_dir, self._path, commit, known=known)
+        # One at a time: several units ask for the same commit when the branch has moved.
+        async with self._fetching:
             if not await self._is_whole(commit):
-                raise GitFailed(f"commit {commit} could not be fetched whole")
-        await self.set_ref(f"refs/sf/base/{commit}", commit)
-        for name, base in (await self.refs("refs/sf/base/")).items():
-            if base != commit and await self.is_ancestor(base, commit):
-                await self.delete_ref(name, base)
+                await self._bring(commit)
+            await self.set_ref(f"refs/sf/base/{commit}", commit)
+            for name, base in (await self.refs("refs/sf/base/")).items():
+                if base != commit and await self.is_ancestor(base, commit):
+                    # Another command of sf's may have been faster.
+                    with contextlib.suppress(BranchMoved):
+                        await self.delete_ref(name, base)
+
+    async def _bring(self, commit: str) -> None:
+        await _grafts.follow(self.git, self._user.common_dir, self._path)
+        known = (await self.refs("refs/")).values()
+        await transfer(self.git, self._user.git_dir, self._path, commit, known=known)
+        if not await self._is_whole(commit):
+            raise GitFailed(f"commit {commit} could not be fetched whole")
 
     async def _is_whole(self, commit: str) -> bool:
         output = await self.git.run(

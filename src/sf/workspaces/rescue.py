@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -12,6 +13,7 @@ from sf.containment import sanitize
 from sf.workspaces import parked
 from sf.workspaces._snapshot import Snapshot
 from sf.workspaces.owned import OwnedRepository
+from sf.workspaces.refusals import BranchMoved
 
 
 async def park(owned: OwnedRepository, name: str, commit: str) -> str:
@@ -19,10 +21,13 @@ async def park(owned: OwnedRepository, name: str, commit: str) -> str:
     prefix = f"{parked.RESCUES}{parked.stem(name)}-"
     taken = await owned.refs(parked.RESCUES)
     number = 1
-    while f"{prefix}{number}" in taken:
+    while True:
+        if (ref := f"{prefix}{number}") not in taken:
+            # Somebody else may take it at this very moment.
+            with contextlib.suppress(BranchMoved):
+                await owned.set_ref(ref, commit, None)
+                return ref
         number += 1
-    await owned.set_ref(f"{prefix}{number}", commit, None)
-    return f"{prefix}{number}"
 
 
 async def park_tree(owned: OwnedRepository, name: str, tree: str, tip: str) -> str:
