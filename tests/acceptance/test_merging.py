@@ -60,6 +60,24 @@ def test_commits_that_the_user_makes_meanwhile_are_kept(stage: Stage) -> None:
     assert [row["tree"] for row in gates if row["passed"]][-1] == landed
 
 
+def test_a_branch_that_keeps_moving_is_waited_for_and_nobody_is_charged(stage: Stage) -> None:
+    stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan()
+    commits: list[str] = []
+
+    def busy(event: events.Event) -> None:
+        """Six times the user is faster: once more than one run tries."""
+        if event.name == events.MERGE_READY and event.unit_id.startswith("slice") and len(commits) < 6:
+            stage.file(f"user{len(commits)}.txt", "mine\n")
+            commits.append(stage.commit("meanwhile"))
+
+    assert stage.auto(watch=busy).ending == "done"
+    assert len(commits) == 6 and stage.path_of("slice/m1/s1").count("merge") == 1
+    ended = [run.error_code for run in runs.of_unit(stage.read, "slice/m1/s1") if run.phase == "merge"]
+    assert ended == ["branch_moved", None]
+    assert "reassess" not in stage.path_of("slice/m1/s1")
+
+
 def _conflicting(stage: Stage, resolution: str) -> None:
     stage.script(
         plan_scene({"title": "A", "tasks": [task("TA")]}, {"title": "B", "tasks": [task("TB")]}),

@@ -233,7 +233,7 @@ def _overspent(outcome: o.Overspent) -> Move:
 
 
 def _waits(outcome: o.Waiting, counts: Counts, limits: Limits) -> Move:
-    """Until the quota opens."""
+    """Until it may go better."""
     move = Move(status=Status.PENDING, delay_ms=max(1, int(outcome.seconds * 1000)))
     return _given_back(move, counts, limits) if outcome.unanswered else move
 

@@ -68,10 +68,11 @@ class Crashed(Outcome, frozen=True):
 
 
 class Waiting(Outcome, frozen=True):
-    """A provider's quota opens again at a known time."""
+    """To be tried again at a known time, for nobody failed: a quota is shut, a branch keeps moving."""
 
     seconds: float
     message: str
+    code: str = "rate_limited"
     unanswered: bool = False
     """The run had no answer and nothing was billed for it: all its requests were refused."""
 

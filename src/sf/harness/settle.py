@@ -117,8 +117,8 @@ def _recorded(outcome: o.AnyOutcome) -> tuple[RunOutcome, AttemptState, str | No
             return RunOutcome.INTERRUPTED, AttemptState.FAILED, "resumed_after_crash", ""
         case o.Unconfigured(code=code, message=message):
             return RunOutcome.INTERRUPTED, AttemptState.FAILED, code, message
-        case o.Waiting(message=message):
-            return RunOutcome.INTERRUPTED, AttemptState.FAILED, "rate_limited", message
+        case o.Waiting(message=message, code=code):
+            return RunOutcome.INTERRUPTED, AttemptState.FAILED, code, message
         case o.Overspent(detail=detail):
             return RunOutcome.INTERRUPTED, AttemptState.FAILED, "budget_reached", detail
         case o.CalledOff(code=code):

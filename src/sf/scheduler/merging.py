@@ -12,7 +12,7 @@ from sf.domain import events
 from sf.domain import outcomes as o
 from sf.domain.reverting import landing_subject
 from sf.domain.units import CURE, HoldKind, Merging, Status, Unit
-from sf.errors import NoProduct, WorkspaceFailed
+from sf.errors import NoProduct
 from sf.harness import judging
 from sf.harness.agent import Agent
 from sf.harness.attempt import hook_variables, tell_undone
@@ -125,7 +125,9 @@ async def _land(agent: Agent) -> o.AnyOutcome:
         if outcome is not None:
             await _record_landing(agent, outcome, merged.tree, commit)
             return outcome
-    raise WorkspaceFailed(f"the integration branch moved {_RACES} times while {unit.id} was being merged")
+    wait = float(desk.config.harness.max_retry_backoff)
+    told = f"{desk.workshop.integration_branch(unit)} moved {_RACES} times while {unit.id} was being merged"
+    return o.Waiting(wait, told, BranchMoved.code)
 
 
 async def _already(agent: Agent, commit: str) -> o.Done:
