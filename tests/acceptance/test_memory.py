@@ -101,6 +101,20 @@ def test_a_memory_that_is_away_changes_nothing_but_a_warning_and_the_queue(stage
     assert "ISO strings only" in stage.sf("memory", "recall", "parse dates").stdout
 
 
+def test_the_memory_is_told_of_an_end_before_the_users_hooks(stage: Stage) -> None:
+    (stage.home / "memory" / "memory.db").mkdir(parents=True)
+    waiting: list[int] = []
+
+    def watch(event: Event) -> None:
+        if event.name == "PostUnit":
+            waiting.append(knowledge.waiting(stage.read).count)
+
+    stage.script(scene("execute", write("dates.py", "x = 1\n"), say(WORDS)), *PASSING)
+    stage.plan("Parse dates", workflow="short", adhoc=True)
+    assert stage.auto(watch=watch).ending == "done"
+    assert waiting == [1]
+
+
 @pytest.mark.conforms("K-06")
 def test_the_mirror_of_mistakes_is_told_while_the_memory_is_away(stage: Stage) -> None:
     (stage.home / "memory" / "memory.db").mkdir(parents=True)

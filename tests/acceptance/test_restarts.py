@@ -113,6 +113,23 @@ def test_a_crash_is_resumed_at_its_phase_with_nothing_replayed(short: Stage) -> 
     assert not any(b"sleep 20" in message for message in told), "the conversation is a new one"
 
 
+def test_an_archive_that_cannot_be_written_keeps_no_start_from_going_on(short: Stage) -> None:
+    short.script(scene("plan", PLANNED), scene("execute", write("a.txt"), say()), *PASSING)
+    short.plan("it", workflow="short", adhoc=True)
+    assert short.auto().ending == "done"
+    archive = short.project.dot / "archive"
+    [left] = [path for path in archive.iterdir() if path.is_dir() and path.name != "trace"]
+    left.rename(short.project.dot / "active" / "task_a1")
+    shutil.rmtree(archive)
+    archive.write_text("not a folder")
+    short.script(scene("plan", PLANNED), scene("execute", write("b.txt"), say()), *PASSING)
+    short.plan("more", workflow="short", adhoc=True)
+    short.auto()
+    assert short.unit(B).succeeded
+    told = [event.data["detail"] for event in short.named(events.WARNING)]
+    assert any("artifacts of ended units stay" in detail for detail in told), told
+
+
 @pytest.mark.conforms("E-03")
 def test_due_times_outlive_the_process_and_are_shown(short: Stage) -> None:
     backoff = ONE.replace('"10ms"', '"6s"').replace('"20ms"', '"6s"')

@@ -9,7 +9,7 @@ from sf.domain.phases import Phase
 from sf.domain.runs import Lease
 from sf.domain.units import Unit
 from sf.errors import BadUsage, GitFailed, HookFailed, HookTimeout, SfError
-from sf.harness import artifacts
+from sf.harness import artifacts, lessons
 from sf.harness.attempt import hook_variables, run_hook
 from sf.harness.desk import Desk
 from sf.harness.results import Told, unit_result
@@ -43,15 +43,24 @@ async def close(desk: Desk, unit: Unit) -> None:
     The caller marks it afterwards, so a crash repeats the hooks rather than skipping them.
     """
     await put_away(desk, unit)
+    await _remember(desk, unit)
     try:
         await _post_unit(desk, unit)
     finally:
         artifacts.archive(desk.project, unit.id, desk.clock.now())
 
 
-async def touched(desk: Desk, unit: Unit) -> tuple[str, ...]:
-    """The paths that a task which succeeded has changed, for what is remembered of it."""
-    if not desk.rules.bank or unit.type != "task" or not unit.succeeded or not unit.base_commit:
+async def _remember(desk: Desk, unit: Unit) -> None:
+    """What the unit taught goes to the memory before the user's hooks are told of its end."""
+    if not desk.rules.bank:
+        return
+    paths, rules, now = await _touched(desk, unit), desk.rules, desk.clock.now()
+    await desk.database.write(lambda tx: lessons.unit_ended(tx, unit, paths, rules, now))
+
+
+async def _touched(desk: Desk, unit: Unit) -> tuple[str, ...]:
+    """The paths that a task which succeeded has changed."""
+    if unit.type != "task" or not unit.succeeded or not unit.base_commit:
         return ()
     tree = runs.last_tree(desk.database.read, unit.id)
     if not tree:

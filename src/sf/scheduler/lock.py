@@ -31,7 +31,7 @@ class Holder(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         """As it stands in `claim_holder`."""
-        return f"{self.host}#{self.pid}@{self.started}"
+        return f"{self.host}#{self.pid}@{self.started}/{self.boot[:8]}"
 
 
 def this_process(purpose: str = "") -> Holder:

@@ -17,7 +17,6 @@ from sf.domain.clock import Instant
 from sf.domain.runs import Lease
 from sf.domain.units import Unit
 from sf.errors import HookFailed, HookTimeout
-from sf.harness import lessons
 from sf.harness.attempt import hook_variables
 from sf.harness.desk import Desk
 from sf.harness.results import unit_result
@@ -72,7 +71,7 @@ class Loop:
         self._purse = Purse(desk)
         self._roster = Roster(desk, conduct, self._purse, self._fail, self.wake)
         self._wound_up: set[str] = set()
-        self._to_mark: list[tuple[Unit, tuple[str, ...]]] = []
+        self._to_mark: list[str] = []
         self._abandoned: list[str] = []
         self._started_at = desk.clock.now()
         self._dispatched = 0
@@ -202,9 +201,7 @@ class Loop:
         """Wind terminal units up one after the other; nothing is dispatched meanwhile."""
         for unit in await closing.due(self._desk, self._wound_up):
             self._wound_up.add(unit.id)
-            paths: tuple[str, ...] = ()
             try:
-                paths = await closing.touched(self._desk, unit)
                 await closing.close(self._desk, unit)
             except HookFailed as error:
                 self._fail(f"a PostUnit hook refused {unit.id}: {error.message}")
@@ -215,7 +212,7 @@ class Loop:
                 )
                 self._desk.announce(events.WARNING, unit.id, detail=f"could not be wound up: {error}")
                 continue
-            self._to_mark.append((unit, paths))
+            self._to_mark.append(unit.id)
 
     async def _mark_wound_up(self) -> None:
         if self._to_mark:
@@ -225,9 +222,8 @@ class Loop:
     def _write_marks(self, tx: Tx) -> None:
         """In whatever transaction comes next: a mark needs no commit of its own."""
         now = self._desk.clock.now()
-        for unit, paths in self._to_mark:
-            units.wound_up(tx, unit.id, now)
-            lessons.unit_ended(tx, unit, paths, self._desk.rules, now)
+        for unit_id in self._to_mark:
+            units.wound_up(tx, unit_id, now)
 
     async def _dispatch(self, seen: Glance) -> Glance:
         full = seen.questions > self._desk.config.attention.max_waiting or bool(self._house.crowded)

@@ -33,16 +33,28 @@ async def recover(desk: Desk) -> list[str]:
     if landing:
         desk.log.warning("an interrupted merge was seen to", detail=landing)
         desk.announce(events.WARNING, detail=landing)
-    await _remove_leftovers(desk)
-    await _remove_scratch(desk, live)
-    for unit_id in housekeeping.archive_ended(desk):
-        desk.log.info("artifacts of an ended unit archived", unit_id=unit_id, unit_type=unit_id.split("/")[0])
     rules, now = desk.rules, desk.clock.now()
     await desk.database.write(lambda tx: interrupt_all(tx, desk.station, rules, now))
-    await _end_given_up(desk)
     for unit in found:
         desk.log.warning("unit interrupted", unit_id=unit.id, unit_type=unit.type, phase=unit.phase.value)
+    await _end_given_up(desk)
+    await _remove_leftovers(desk)
+    await _remove_scratch(desk, live)
+    _archive(desk)
     return [unit.id for unit in found]
+
+
+def _archive(desk: Desk) -> None:
+    """Startup cleanup: what lies in `.sf/active` of units that ended. What cannot be moved stops nobody."""
+    try:
+        moved = housekeeping.archive_ended(desk)
+    except OSError as error:
+        told = f"artifacts of ended units stay in {desk.project.dot / 'active'}: {error}"
+        desk.log.warning(told)
+        desk.announce(events.WARNING, detail=told)
+        return
+    for unit_id in moved:
+        desk.log.info("artifacts of an ended unit archived", unit_id=unit_id, unit_type=unit_id.split("/")[0])
 
 
 async def _end_given_up(desk: Desk) -> None:
