@@ -192,22 +192,20 @@ def identify(project: Project) -> None:
     file = project.dot / _IDENTITY
     fresh = f"{folder_name(project.root.name)}-{os.urandom(6).hex()}\n{project.root}\n"
     known = _read_identity(project)
-    if known is None:
-        files.put(file, fresh)
-    elif known[1] == str(project.root):
+    if known is not None and known[1] == str(project.root):
         _hold(project, known[0])
-    else:
-        with file.open("r+b") as held:
-            # Of several commands that come to a new place at once, the others take what the first decided.
-            fcntl.flock(held, fcntl.LOCK_EX)
-            known = _read_identity(project) or known
-            origin = _origin(project, known)
-            if origin == "copied":
-                files.put(file, fresh)
-            elif origin == "moved":
-                _take_along(project, Path(known[1]))
-                files.put(file, f"{known[0]}\n{project.root}\n")
-                _hold(project, known[0])
+        return
+    with file.open("ab") as held:
+        # Of several commands that come to a new place at once, the others take what the first decided.
+        fcntl.flock(held, fcntl.LOCK_EX)
+        known = _read_identity(project) or known
+        origin = _origin(project, known) if known else "new"
+        if known is None or origin == "copied":
+            files.put(file, fresh)
+        elif origin == "moved":
+            _take_along(project, Path(known[1]))
+            files.put(file, f"{known[0]}\n{project.root}\n")
+            _hold(project, known[0])
 
 
 def _take_along(project: Project, origin: Path) -> None:

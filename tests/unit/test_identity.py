@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import shutil
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -103,3 +105,18 @@ def test_of_two_folders_with_one_name_the_second_gets_its_own(
     project.root.rename(tmp_path / "elsewhere")
     assert find_project(tmp_path / "elsewhere").key == key
     assert find_project(tmp_path / "backup").key != key
+
+
+def _named_at(project: Project, at: float) -> str:
+    while time.monotonic() < at:
+        pass
+    identify(project)
+    return project.key
+
+
+def test_of_several_commands_that_name_a_folder_at_once_one_decides(tmp_path: Path) -> None:
+    with multiprocessing.get_context("fork").Pool(2) as commands:
+        for number in range(60):
+            project = _project(tmp_path / str(number))
+            at = time.monotonic() + 0.005
+            assert set(commands.starmap(_named_at, [(project, at)] * 2)) == {project.key}

@@ -129,7 +129,12 @@ async def _work(project: Project, read: Tx) -> Check:
             return Check("work", "fail", f"{project.repository} is gone, and with it the work of {names}")
         return Check("work", "pass", "no repository of sf's own yet")
     present = await owned.refs("refs/heads/")
-    lost = [unit for unit in begun if f"refs/heads/{unit.branch}" not in present]
+    # Looked at again: an autopilot may have ended one, and removed its branch, since the rows were read.
+    lost = [
+        unit
+        for unit in begun
+        if f"refs/heads/{unit.branch}" not in present and not units.get(read, unit.id).terminal
+    ]
     if lost:
         names = ", ".join(f"{unit.branch} of {unit.id}" for unit in lost[:5])
         return Check("work", "fail", f"not in {project.repository}: {names}")
