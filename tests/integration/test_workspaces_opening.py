@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -364,3 +365,17 @@ async def test_a_failing_git_tells_its_reason_and_no_advice(project: Project) ->
         ("", "no message"),
     ):
         assert failure(call, 1, stderr).message.endswith(f"exit code 1: {said}")
+
+
+@pytest.mark.parametrize(("age", "expected"), [(0, True), (300, True), (3600, False), (-86400, False)])
+async def test_a_lock_tells_of_a_git_at_work_only_while_it_is_young(
+    project: Project, age: int, expected: bool
+) -> None:
+    """One that a wrong clock dated into the future would hold up every gate until then."""
+    lock = project.root / ".git/index.lock"
+    lock.touch()
+    dated = time.time() - age
+    os.utime(lock, (dated, dated))
+    assert project.user.is_at_work() is expected
+    lock.unlink()
+    assert not project.user.is_at_work()

@@ -118,10 +118,11 @@ class UserRepository:
     def is_at_work(self) -> bool:
         """Return whether a git may be writing the user's checkout: HEAD follows the files, not the other way.
 
-        A lock that is old was left by a git that is dead.
+        A lock that is old was left by a git that is dead; one of the future says nothing of its age.
         """
         try:
-            return time.time() - self._layout.index.with_name("index.lock").stat().st_mtime < _STALE
+            lock = self._layout.index.with_name("index.lock").stat()
+            return abs(time.time() - lock.st_mtime) < _STALE
         except FileNotFoundError:
             return False
 
