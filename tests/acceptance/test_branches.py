@@ -12,7 +12,7 @@ import pytest
 from sf.domain import events
 from sf.domain.events import Event
 from sf.domain.units import HoldKind
-from tests.support.stage import CONFIG, GATE, PASSING, Stage, plan_scene, say, scene, task, write
+from tests.support.stage import CONFIG, GATE, PASSING, SHORT, Stage, plan_scene, say, scene, task, write
 
 
 def scripted(stage: Stage, content: str = "fine\n") -> None:
@@ -313,3 +313,81 @@ def test_a_database_that_is_made_anew_is_told_with_what_was_left(stage: Stage) -
         (stage.project.dot / name).unlink()
     told = stage.sf("init", "--quick").stdout
     assert ".sf/sf.db" in told and "an earlier sf project of this folder" in told, told
+
+
+def linked_gate(stage: Stage, target: str, gate: str = GATE) -> None:
+    """A gate of the repository's that is a link."""
+    stage.workflow("short", SHORT)
+    stage.script(scene("execute", write("a.txt"), say()), *PASSING)
+    stage.configure(CONFIG.replace("./.sf/gates/check.sh", "./ci/check.sh"))
+    if not Path(target).is_absolute():
+        stage.file(f"ci/{target}", gate).chmod(0o755)
+    stage.file("ci/lib.sh", "\n")
+    (stage.root / "ci/check.sh").symlink_to(target)
+    stage.commit("a gate that is a link")
+
+
+def test_a_gate_may_be_a_link_within_the_repository(stage: Stage) -> None:
+    beside = GATE.replace("#!/bin/sh", '#!/bin/sh\n. "$(dirname "$(readlink -f "$0")")/lib.sh"')
+    stage.file("scripts/lib.sh", "\n")
+    linked_gate(stage, "../scripts/check.sh", beside)
+    stage.plan(adhoc=True, workflow="short")
+
+    def leave() -> None:
+        stage.git("switch", "-q", "-c", "other")
+        stage.git("rm", "-q", "-r", "scripts")
+        stage.file("ci/notes.md", "x\n")
+        stage.commit("without what it leads to")
+
+    seen = once("merge", leave)
+    assert stage.auto(watch=seen).ending == "done"
+    assert [event.data["passed"] for event in stage.named(events.GATE_RESULT)] == [True, True]
+
+
+@pytest.mark.parametrize("switched", [False, True])
+def test_a_gate_that_leads_out_of_the_repository_opens_nothing_there_and_is_named(
+    stage: Stage, switched: bool
+) -> None:
+    outside = stage.file("../outside/check.sh", "#!/bin/sh\nexit 0\n")
+    outside.chmod(0o755)
+    linked_gate(stage, str(outside.resolve()))
+    unit = stage.plan(adhoc=True, workflow="short")
+    if switched:
+        stage.git("switch", "-q", "-c", "other")
+        stage.file("ci/notes.md", "x\n")
+        stage.commit("notes")
+    done = stage.sf("auto")
+    told = done.stdout + done.stderr
+    assert done.returncode in (1, 2)
+    assert str(outside.resolve()) in told, told
+    assert "leads out" in told
+    assert not stage.named(events.GATE_RESULT)
+    assert not stage.unit(unit).terminal
+
+
+def test_a_gate_without_a_run_bit_in_git_runs_as_in_the_checkout(stage: Stage) -> None:
+    linked_gate(stage, "main.sh")
+    stage.git("config", "core.fileMode", "false")
+    stage.git("update-index", "--chmod=-x", "ci/main.sh")
+    stage.git("commit", "-q", "-m", "no run bit")
+    stage.plan(adhoc=True, workflow="short")
+    stage.git("switch", "-q", "-c", "other")
+    stage.git("rm", "-q", "-r", "ci")
+    stage.git("commit", "-q", "-m", "no gates")
+    assert stage.auto().ending == "done"
+
+
+def test_a_gate_that_has_no_run_bit_on_its_branch_is_cured_there(stage: Stage) -> None:
+    linked_gate(stage, "main.sh")
+    stage.git("update-index", "--chmod=-x", "ci/main.sh")
+    stage.git("commit", "-q", "-m", "no run bit")
+    stage.plan(adhoc=True, workflow="short")
+    stage.git("switch", "-q", "-f", "-c", "other")
+    stage.git("rm", "-q", "-r", "-f", "ci")
+    stage.git("commit", "-q", "-m", "no gates")
+    assert "git update-index --chmod=+x ci/main.sh" in stage.sf("auto").stderr
+    stage.git("switch", "-q", "-f", "main")
+    stage.git("update-index", "--chmod=+x", "ci/main.sh")
+    stage.git("commit", "-q", "-m", "as told")
+    stage.git("switch", "-q", "-f", "other")
+    assert stage.auto().ending == "done"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,10 +24,11 @@ from sf.harness.hooks import script_path, unrunnable
 from sf.harness.results import unit_result
 from sf.harness.workshop import branch_gone
 from sf.policy.sandbox import clean_env
+from sf.review import links
 from sf.store import leases, ledger, records, sessions
 from sf.store.records import GateRecord
 from sf.store.tx import Tx
-from sf.workspaces.extract import entries, extract, lie_in
+from sf.workspaces.extract import as_run, entries, extract, lie_in
 from sf.workspaces.worktree import Worktree
 
 _TIMEOUT = 300.0
@@ -79,22 +81,40 @@ async def _committed(desk: Desk, branch: str, scripts: Sequence[str]) -> dict[st
     if commit is None:
         raise branch_gone(branch)
     await owned.fetch(commit)
-    tracked = await desk.workshop.user.tracked_files()
     candidates = [str(Path(*place, script)) for script in inside for place in ((".sf",), ())]
     known = {entry.path for entry in await entries(owned, commit, candidates)}
-    places = {}
-    for script in inside:
-        path = _chosen(root, script, known)
-        if path:
-            place = _neighbourhood(path)
-            beside = await entries(owned, commit, [place])
-            here = [name for name in tracked if name == place or name.startswith(f"{place}/")]
-            if not lie_in(root, beside, here):
-                named = hashlib.sha256(msgspec.json.encode(beside)).hexdigest()[:32]
-                folder = desk.project.committed_gates / named
-                await extract(owned, beside, folder)
-                places[script] = folder / path
+    chosen = {script: path for script in inside if (path := _chosen(root, script, known))}
+    places, found = {}, []
+    for script, path in chosen.items():
+        gate = await links.followed(owned, commit, path)
+        folder = await _laid_out(desk, commit, gate)
+        if folder is None:
+            continue
+        places[script] = folder / path
+        if gate.last is None:
+            found.append(f"gate {script}: on {branch} it {gate.trouble}")
+        elif not os.access(folder / path, os.X_OK):
+            cure = f"git update-index --chmod=+x {shlex.quote(gate.last.path)}, and commit"
+            found.append(f"gate {script}: has no run bit on {branch} ({cure} it there)")
+    _refuse(found)
     return places
+
+
+async def _laid_out(desk: Desk, commit: str, gate: links.Followed) -> Path | None:
+    """Lay out a gate of a commit with its neighbours; None when the checkout has exactly these."""
+    owned, user, root = desk.workshop.owned, desk.workshop.user, desk.project.root
+    near = tuple(dict.fromkeys(_neighbourhood(path) for path in gate.paths))
+    listed = {entry.path: entry for entry in await entries(owned, commit, near)}.values()
+    main = gate.last.path if gate.last else ""
+    beside = as_run(root, list(listed), main, has_run_bits=user.has_run_bits)
+    tracked = await user.tracked_files()
+    here = [name for name in tracked if name in near or name.startswith(tuple(f"{each}/" for each in near))]
+    if lie_in(root, beside, here):
+        return None
+    named = hashlib.sha256(msgspec.json.encode(beside)).hexdigest()[:32]
+    folder = desk.project.committed_gates / named
+    await extract(owned, beside, folder)
+    return folder
 
 
 def _chosen(root: Path, script: str, known: set[str]) -> str:
@@ -133,7 +153,10 @@ def problems(places: Mapping[str, Path]) -> list[str]:
 
 def require_runnable(places: Mapping[str, Path]) -> None:
     """Raise InvalidConfig when a gate could not be run."""
-    found = problems(places)
+    _refuse(problems(places))
+
+
+def _refuse(found: Sequence[str]) -> None:
     if found:
         raise InvalidConfig(f"{len(found)} gate(s) cannot be run", problems=tuple(found))
 
@@ -185,7 +208,7 @@ async def _run(
     done = await desk.gate_sandbox.run(
         [str(path)],
         workspace=folder,
-        readable=[path.parent, *desk.readable()],
+        readable=[*links.readable(desk.project, path), *desk.readable()],
         env=clean_env(
             desk.environment,
             {
@@ -200,6 +223,7 @@ async def _run(
         kill_after=_KILL_AFTER,
     )
     code = None if done.timed_out else done.exit_code
+    _require_reached(desk, path, code)
     passed = code in (0, 3)
     record = GateRecord(
         gate=name,
@@ -224,6 +248,14 @@ async def _run(
         final=code == 2,
         code="gate_timeout" if done.timed_out else "gate_failed",
     )
+
+
+def _require_reached(desk: Desk, gate: Path, code: int | None) -> None:
+    """Raise InvalidConfig for a gate that is a link to what the sandbox hides: no fault of the tree's."""
+    out = links.leads_out(desk.project, gate)
+    if code in (126, 127) and out and desk.gate_sandbox.profile != "off":
+        told = f"gate {gate} could not be run: it is a link that leads out of the repository, to {out}"
+        raise InvalidConfig(told, hint="name that script itself as the gate, or list it in sandbox.readable")
 
 
 def _retries(desk: Desk, agent: Agent, name: str) -> int:

@@ -37,6 +37,33 @@ async def entries(owned: OwnedRepository, commit: str, paths: Sequence[str]) -> 
     return found
 
 
+def is_link(entry: Entry) -> bool:
+    """Return whether an entry is a symbolic link."""
+    return entry.mode == _LINK
+
+
+async def leads_to(owned: OwnedRepository, link: Entry) -> tuple[str, str]:
+    """Return the path in the commit that a link leads to, empty when it leads out, and the link's words."""
+    blob = await owned.git.run("cat-file", "blob", link.id, git_dir=owned.git_dir)
+    words = os.fsdecode(blob.stdout)
+    path = os.path.normpath(Path(link.path).parent / words)
+    is_out = Path(path).is_absolute() or Path(path).parts[:1] == ("..",)
+    return "" if is_out else path, words
+
+
+def as_run(root: Path, wanted: Sequence[Entry], gate: str, *, has_run_bits: bool) -> list[Entry]:
+    """Return entries with the run bits that a checkout has where git has none, and the gate's own.
+
+    A repository without run bits (core.fileMode is false) says nothing by their absence.
+    """
+    return [
+        msgspec.structs.replace(entry, mode="100755")
+        if entry.mode == "100644" and (_runs(root / entry.path) or (entry.path == gate and not has_run_bits))
+        else entry
+        for entry in wanted
+    ]
+
+
 def lie_in(root: Path, wanted: Sequence[Entry], tracked: Sequence[str]) -> bool:
     """Return whether a checkout holds exactly these, byte for byte, of all that it tracks beside them."""
     here = set(tracked) == {entry.path for entry in wanted}
@@ -69,8 +96,14 @@ def _lies_in(root: Path, entry: Entry) -> bool:
         if path.is_symlink():
             content = os.fsencode(path.readlink())
             return entry.mode == _LINK and _id(content) == entry.id
-        runs = bool(path.stat().st_mode & 0o100)
-        return entry.mode == ("100755" if runs else "100644") and _id(path.read_bytes()) == entry.id
+        return entry.mode == ("100755" if _runs(path) else "100644") and _id(path.read_bytes()) == entry.id
+    except OSError:
+        return False
+
+
+def _runs(path: Path) -> bool:
+    try:
+        return path.is_file() and bool(path.lstat().st_mode & 0o100) and not path.is_symlink()
     except OSError:
         return False
 

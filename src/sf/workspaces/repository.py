@@ -53,6 +53,8 @@ class UserRepository:
         self._identity = identity
         self.excludes: str | None = None
         """The ignore file that the repository's configuration names."""
+        self.has_run_bits = True
+        """Whether git looks at the run bits of its files: not with core.fileMode = false."""
 
     @classmethod
     async def open(
@@ -72,6 +74,7 @@ class UserRepository:
         settings = await _layout.settings(git, layout, repository.git_dir, environ)
         _facade.configure(layout, repository.git_dir, settings.copied)
         repository.excludes = settings.excludes
+        repository.has_run_bits = settings.copied.get("core.filemode") != "false"
         return repository
 
     @property
