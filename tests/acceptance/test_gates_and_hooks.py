@@ -88,6 +88,26 @@ def test_a_gate_that_hangs_is_killed_and_its_output_is_cut(stage: Stage) -> None
     assert failed.error_code == "gate_timeout"
 
 
+def test_a_limit_and_a_deadline_of_zero_are_none(stage: Stage) -> None:
+    stage.workflow("short", SHORT)
+    stage.gate("check", "#!/bin/sh\nsleep 0.2\n")
+    stage.configure(
+        CONFIG.replace("[harness]", '[harness]\ntool_timeout = "0"', 1)
+        + '[harness.gates.timeouts]\ncheck = "0"\n'
+        + '[attention]\ndefaults.blocked = "go on"\ndeadlines.blocked = "0"\n'
+    )
+    stage.script(
+        scene("execute", say("Which?\n<turn_status>blocked</turn_status>"), visits=[1]),
+        scene("execute", call("git_diff"), write("a.txt"), say()),
+        *PASSING,
+    )
+    unit = stage.plan(adhoc=True, workflow="short")
+    assert stage.auto().ending == "waiting"
+    assert stage.sf("reply", unit, "this one").returncode == 0
+    assert stage.auto().ending == "done"
+    assert [row["passed"] for row in records.gate_results(stage.read, unit)] == [1, 1]
+
+
 @pytest.mark.conforms("C-15", "C-16", "C-23")
 def test_hooks_run_in_their_order_with_the_unit_on_stdin(stage: Stage) -> None:
     log = stage.root.parent / "hooks.log"

@@ -101,6 +101,10 @@ def test_every_problem_of_both_files_is_listed_with_its_key(files: Files) -> Non
         ("[harness\n", "TOML"),
         ('[harness]\nturn_input_required = "maybe"\n', '"soft", "hard"'),
         ('[attention]\ndefaults.run_limit = "again"\ndeadlines.run_limit = "1h"\n', "only a person allows"),
+        ('[harness]\ntick = "0"\n', "harness.tick"),
+        ('[memory]\ndeadline = "0"\n', "memory.deadline"),
+        ('[harness.gates.timeouts]\ncheck = "999999999999d"\n', "longer than a hundred years"),
+        (f'[harness]\nunit_timeout = "{"9" * 400}d"\n', "longer than a hundred years"),
     ],
 )
 def test_a_setting_that_makes_no_sense_is_refused_by_its_key(files: Files, text: str, key: str) -> None:

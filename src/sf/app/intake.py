@@ -69,11 +69,14 @@ def rules_of(config: Config, mode: WorktreeMode | None = None, bank: str = "") -
 
 
 def _patience(settings: Attention) -> dict[str, Patience]:
-    """Only a kind that has both is answered by itself; everything else stays until a person answers."""
+    """Only a kind that has both is answered by itself; everything else stays until a person answers.
+
+    A deadline of 0 is none.
+    """
     return {
         kind: Patience(answer, int(settings.deadlines[kind] * 1000))
         for kind, answer in settings.defaults.items()
-        if kind in settings.deadlines
+        if settings.deadlines.get(kind)
     }
 
 

@@ -19,6 +19,7 @@ _HOOK_TYPES = (
     *("before_run", "after_run", "after_create", "before_remove"),
     *("pre_dispatch", "pre_tool_use", "post_unit", "on_event"),
 )
+_SHORTEST = 0.01
 _LOOSER = {"off": 0, "workspace": 1, "workspace-no-network": 2, "read-only": 3}
 
 
@@ -99,6 +100,10 @@ def _cross_checks(config: Config, file: str) -> list[str]:
             found.append(
                 f"{file}: harness.hooks.timeouts.{hook}: unknown hook; allowed: {', '.join(_HOOK_TYPES)}"
             )
+    # Without these the loop would never rest, and a memory that hangs would hold work up.
+    for key, value in (("harness.tick", harness.tick), ("memory.deadline", config.memory.deadline)):
+        if value < _SHORTEST:
+            found.append(f"{file}: {key}: must be 10ms or more")
     if Phase.COMPLETE in harness.concurrency.max_agents_by_phase:
         found.append(f"{file}: harness.concurrency.max_agents_by_phase.complete: nothing runs in complete")
     return found

@@ -79,13 +79,14 @@ class Caller:
 
     async def _run(self, tool: Tool[Any], arguments: Any) -> Answer:
         # A command carries its own time limit; what bounds it here is only a tool that hangs.
-        allowed = self._timeout if tool.needs != "exec" else self._timeout + arguments.timeout_seconds
+        own = arguments.timeout_seconds if tool.needs == "exec" else 0
+        allowed = self._timeout + own if self._timeout else None
         try:
             async with asyncio.timeout(allowed):
                 answer: Answer = await tool.run(self._site, arguments)
                 return answer
         except TimeoutError:
-            return self._refused(f"{tool.name} took longer than {allowed:g} s")
+            return self._refused(f"{tool.name} took too long" + (f": {allowed:g} s" if allowed else ""))
         except SfError as error:
             return self._refused(error.line())
         except (OSError, ValueError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 import os
 import shlex
 import time
@@ -218,7 +219,7 @@ async def _run(
             },
         ),
         stdin=msgspec.json.encode(unit_result(desk, unit, verdict="pending")) + b"\n",
-        timeout=float(desk.config.harness.gates.timeouts.get(name, _TIMEOUT)),
+        timeout=float(desk.config.harness.gates.timeouts.get(name, _TIMEOUT)) or math.inf,
         grace=desk.config.harness.tool_abort_grace,
         kill_after=_KILL_AFTER,
     )
