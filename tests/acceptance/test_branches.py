@@ -315,6 +315,21 @@ def test_a_database_that_is_made_anew_is_told_with_what_was_left(stage: Stage) -
     assert ".sf/sf.db" in told and "an earlier sf project of this folder" in told, told
 
 
+@pytest.mark.parametrize("whose", ["own", "project"])
+def test_a_configuration_that_cannot_be_read_leaves_the_one_in_force(stage: Stage, whose: str) -> None:
+    scripted(stage)
+    stage.plan()
+    file = stage.project.global_config if whose == "own" else stage.project.config
+
+    def spoil() -> None:
+        file.unlink()
+        file.mkdir()
+
+    assert stage.auto(watch=once("verify", spoil)).ending == "done"
+    warned = [event.data["detail"] for event in stage.named(events.WARNING)]
+    assert any("cannot be read" in detail for detail in warned), warned
+
+
 def linked_gate(stage: Stage, target: str, gate: str = GATE) -> None:
     """A gate of the repository's that is a link."""
     stage.workflow("short", SHORT)

@@ -56,9 +56,13 @@ class Rereading:
     async def _foreign(self) -> str:
         """Why the project's file says nothing about this session; empty when it does."""
         file = self._project.config
-        if self._projects is not None and not file.exists():
+        try:
+            content = _content(file)
+        except InvalidConfig as error:
+            return error.problems[0]
+        if self._projects is not None and content is None:
             return f"{file} is gone"
-        if _content(file) == self._projects:
+        if content == self._projects:
             return ""
         branch = self._user.branch_out()
         if branch != self._home and PROJECT_FILE in await self._user.tracked_files():
@@ -72,7 +76,13 @@ class Rereading:
 
 
 def _content(file: Path) -> bytes | None:
-    return file.read_bytes() if file.exists() else None
+    """What a file says, None when there is none. Raises InvalidConfig for one that cannot be read."""
+    try:
+        return file.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise _not_taken(f"{file} cannot be read: {error.strerror}") from error
 
 
 def _not_taken(why: str) -> InvalidConfig:

@@ -62,7 +62,7 @@ class LiveConfig:
         self._stamps = [_stamp(file, None) for file in files]
 
     async def poll(self) -> Reloaded | None:
-        """Look at the files; None when nothing changed. Never raises for what a file says."""
+        """Look at the files; None when nothing changed. Never raises for what a file says, or does not."""
         stamps = [_stamp(file, old) for file, old in zip(self._files, self._stamps, strict=True)]
         setting = self._setting()
         before = [s and s.sha256 for s in self._stamps], self._known_setting
@@ -78,6 +78,8 @@ class LiveConfig:
             return Reloaded(error.problems or (error.message,), self.drift)
         except Mistake as error:
             return Reloaded((error.message,), self.drift)
+        except OSError as error:
+            return Reloaded((f"a configuration file cannot be read: {error}",), self.drift)
         drift, kept = _drift(self.current, fresh), _keeping(self.current, fresh)
         if (drift, kept) == (self.drift, self.current):
             return None
