@@ -60,6 +60,7 @@ def test_a_failed_gate_sends_the_task_back_with_its_output(stage: Stage) -> None
     second = [run for run in runs.of_unit(stage.read, "task/m1/s1/t1") if run.phase is Phase.EXECUTE][1]
     prompt = msgspec.json.decode(runs.messages(stage.read, second.id)[0]["content"])["text"]
     assert "something is BROKEN" in prompt
+    assert "execute: Done (1 file, +1 −0)" in prompt
 
 
 def test_a_gate_that_never_passes_leads_to_reassess_and_abandon(stage: Stage) -> None:
@@ -104,6 +105,8 @@ def test_a_replan_opens_a_new_plan_version_and_can_succeed(stage: Stage) -> None
     unit = stage.unit("task/m1/s1/t1")
     assert (unit.plan_version, unit.verdict, unit.reassess_reason) == (2, "success", "giving_up")
     assert (stage.root / "b.txt").exists()
+    told = "".join(file.read_text() for file in stage.project.dot.glob("archive/*t1*/attempts.md"))
+    assert "execute: GaveUp (no file changed) — It cannot be done so." in told
 
 
 def test_an_agent_that_changes_nothing_is_told_and_then_reassessed(stage: Stage) -> None:
@@ -128,6 +131,8 @@ def test_an_agent_that_changes_nothing_is_told_and_then_reassessed(stage: Stage)
     assert heard.count(b"have changed nothing") == 1
     assert stage.unit("task/m1/s1/t1").reassess_reason == "stale"
     assert (stage.root / "b.txt").exists()
+    told = "".join(file.read_text() for file in stage.project.dot.glob("archive/*t1*/attempts.md"))
+    assert "execute: WentStale (no file changed) — no file had changed for 2 turns" in told
 
 
 def test_an_escalation_parks_the_unit_until_a_person_answers(stage: Stage) -> None:

@@ -95,7 +95,7 @@ async def _wind_down(
     tree = await _snapshot(desk, unit, lease, progress.place)
     if progress.agent is not None:
         progress.agent.close()
-    _remember(desk, unit, outcome)
+    _remember(desk, unit, outcome, await _changed(desk, progress.before, tree))
     desk.tracer.span(
         "run",
         trace_id=lease.run_id,
@@ -115,6 +115,8 @@ class _Progress:
     """How far a run came, for what must follow whichever way it ends."""
 
     place: Place | None = None
+    before: str | None = None
+    """The tree that a writing run found."""
     hooks_ran = False
     agent: Agent | None = None
 
@@ -140,6 +142,9 @@ async def _carry_out(desk: Desk, unit: Unit, lease: Lease, job: Job, progress: _
     work.ensure_plan_file(desk, unit)
     progress.hooks_ran = True
     await _run_in_place(desk, "before_run", unit, lease, place)
+    if unit.phase in WRITING:
+        with contextlib.suppress(SfError):
+            progress.before = await place.worktree.snapshot()
     progress.agent = Agent(desk, unit, lease, place)
     return await job(progress.agent)
 
@@ -289,9 +294,25 @@ async def _after_run(desk: Desk, unit: Unit, lease: Lease, progress: _Progress) 
         )
 
 
-def _remember(desk: Desk, unit: Unit, outcome: o.AnyOutcome) -> None:
+async def _changed(desk: Desk, before: str | None, after: str | None) -> str:
+    """How much a run changed, in a few words; empty where that is not known."""
+    if before is None or after is None:
+        return ""
+    try:
+        changes = await desk.workshop.owned.diff_stat(before, after)
+    except SfError as error:
+        desk.log.warning("what a run changed is not known", error=error.line())
+        return ""
+    if not changes:
+        return "no file changed"
+    added, deleted = (sum(getattr(each, kind) or 0 for each in changes) for kind in ("added", "deleted"))
+    return f"{len(changes)} file{'s' * (len(changes) > 1)}, +{added} −{deleted}"
+
+
+def _remember(desk: Desk, unit: Unit, outcome: o.AnyOutcome, changed: str) -> None:
+    ended = type(outcome).__name__ + (f" ({changed})" if changed else "")
     said = _said(outcome)
-    line = f"- run {unit.attempt}, {unit.phase}: {type(outcome).__name__}" + (f" — {said}" if said else "")
+    line = f"- run {unit.attempt}, {unit.phase}: {ended}" + (f" — {said}" if said else "")
     artifacts.append_line(desk.project, unit.id, artifacts.ATTEMPTS, line)
 
 
@@ -301,8 +322,10 @@ def _said(outcome: o.AnyOutcome) -> str:
             return one_line(f"{code}: {message}", 200)
         case o.GateFailed(gate=gate):
             return f"gate {gate}"
-        case o.ChangesWanted(findings=findings):
-            return one_line(findings, 200)
+        case o.ChangesWanted(findings=text) | o.GaveUp(reason=text):
+            return one_line(text, 200)
+        case o.WentStale(detail=text) | o.Conflict(detail=text):
+            return one_line(text, 200)
         case o.Held(kind=kind):
             return kind.value
         case _:
