@@ -12,6 +12,7 @@ import pytest
 from sf.domain import events
 from sf.domain.events import Event
 from sf.domain.units import HoldKind
+from sf.store import records
 from tests.support.stage import CONFIG, GATE, PASSING, SHORT, Stage, plan_scene, say, scene, task, write
 
 
@@ -56,6 +57,25 @@ def test_the_gates_of_the_branch_that_is_landed_on_decide(stage: Stage) -> None:
     assert result.ending == "waiting"
     assert "something is BROKEN" in stage.sf("why", "task/m1/s1/t1").stdout
     assert "a.txt" not in stage.git("ls-tree", "--name-only", "main").split()
+
+
+def test_a_gate_that_was_one_branchs_at_its_start_and_anothers_at_its_end_is_run_again(stage: Stage) -> None:
+    scripted(stage, "x BROKEN x\n")
+    slow = '#!/bin/sh\nsleep 1\n. "$(dirname "$0")/lib.sh"\n'
+    stage.gate("check", slow)
+    stage.gate("lib", "exit 0\n")
+    commit_rules(stage)
+    stage.git("branch", "old")
+    stage.gate("lib", "! grep -rn BROKEN . --include='*.txt'\n")
+    stage.git("add", ".sf")
+    stage.commit("stricter")
+    stage.plan()
+    switch = threading.Timer(0.6, lambda: stage.git("switch", "-q", "old"))
+    stage.auto(watch=once("verify", switch.start))
+    switch.join()
+    assert {row["passed"] for row in records.gate_results(stage.read, "task/m1/s1/t1")} == {0}
+    assert "a.txt" not in stage.git("ls-tree", "--name-only", "main").split()
+    assert "it is run again" in (stage.project.dot / "log" / "sf.log").read_text()
 
 
 def test_work_goes_on_while_a_branch_without_gates_is_checked_out(stage: Stage) -> None:

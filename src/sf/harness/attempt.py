@@ -42,6 +42,7 @@ from sf.harness.workshop import Place
 from sf.policy import orphans
 from sf.store import leases
 from sf.unbroken import to_the_end
+from sf.workspaces.refusals import CheckoutBusy
 
 Job = Callable[[Agent], Awaitable[o.AnyOutcome]]
 
@@ -49,6 +50,8 @@ Job = Callable[[Agent], Awaitable[o.AnyOutcome]]
 _JUDGING = frozenset({Phase.VERIFY, Phase.REVIEW, Phase.MERGE})
 """Phases that judge what a run before them left in the worktree."""
 _SNAPSHOT_TRIES = 2
+_BUSY = 30.0
+"""Seconds after which a checkout that was in somebody's hands is looked at again."""
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -224,6 +227,8 @@ def _stopped(desk: Desk, lease: Lease) -> o.AnyOutcome:
 def _from_error(error: SfError) -> o.AnyOutcome:
     if isinstance(error, QuotaWait):
         return o.Waiting(error.seconds, error.message)
+    if isinstance(error, CheckoutBusy):
+        return o.Waiting(_BUSY, error.message, error.code)
     if isinstance(error, Paused):
         return o.Interrupted("paused")
     if isinstance(error, SpendingReached):

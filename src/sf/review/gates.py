@@ -30,6 +30,7 @@ from sf.store import leases, ledger, records, sessions
 from sf.store.records import GateRecord
 from sf.store.tx import Tx
 from sf.workspaces.extract import as_run, entries, extract, lie_in
+from sf.workspaces.refusals import CheckoutBusy
 from sf.workspaces.worktree import Worktree
 
 _TIMEOUT = 300.0
@@ -37,6 +38,7 @@ _KILL_AFTER = 10.0
 _LOOKS, _LOOK_AGAIN = 600, 0.1
 """How often, and how many seconds apart, a git that is at work in the checkout is waited for: it may be
 bringing another branch's gates."""
+_SWITCHES = 3
 
 
 def gate_name(script: str | Path) -> str:
@@ -61,15 +63,21 @@ async def located(desk: Desk, branch: str, scripts: Sequence[str]) -> dict[str, 
     waited for. Raises InvalidConfig for gates that could not be run, and BranchGone.
     """
     user = desk.workshop.user
-    for _ in range(_LOOKS if scripts else 0):
-        if not user.is_at_work():
-            break
-        await asyncio.sleep(_LOOK_AGAIN)
+    if scripts:
+        await _quiet(desk)
     places = in_checkout(desk.project.root, scripts)
     if scripts and (user.branch_out() != branch or user.is_at_work()):
         places |= await _committed(desk, branch, scripts)
     require_runnable(places)
     return places
+
+
+async def _quiet(desk: Desk) -> None:
+    """Wait while a git is at work in the checkout, but not for ever."""
+    for _ in range(_LOOKS):
+        if not desk.workshop.user.is_at_work():
+            break
+        await asyncio.sleep(_LOOK_AGAIN)
 
 
 async def _committed(desk: Desk, branch: str, scripts: Sequence[str]) -> dict[str, Path]:
@@ -179,22 +187,41 @@ async def prove(
     await located(agent.desk, branch, scripts)
     before = await worktree.strangers() if scripts else []
     for script in scripts:
-        # Looked for again: a person may have switched branches while the one before ran.
-        place = (await located(agent.desk, branch, [script]))[script]
-        record, outcome = await _run(agent, place, tree, worktree.folder, clean=clean)
+        for _ in range(_SWITCHES):
+            # Looked for again: a person may have switched branches while the one before ran.
+            mark = agent.desk.workshop.user.switched()
+            place = (await located(agent.desk, branch, [script]))[script]
+            record, outcome = await _run(agent, place, tree, worktree.folder, clean=clean)
+            await _undo(agent, record.gate, tree, worktree, before)
+            if await _is_of_one_branch(agent.desk, place, mark):
+                break
+        else:
+            raise CheckoutBusy(f"another branch was checked out {_SWITCHES} times while {script} ran")
         await _keep(agent, record)
-        await worktree.discard([name for name in await worktree.strangers() if name not in before])
-        if await worktree.snapshot() != tree:
-            agent.desk.log.warning(
-                "gate changed the tree, undone",
-                unit_id=agent.unit.id,
-                unit_type=agent.unit.type,
-                gate=record.gate,
-            )
-            await worktree.checkout_tree(tree)
         if outcome is not None:
             return outcome
     return o.Done("gates passed: " + ", ".join(gate_name(script) for script in scripts))
+
+
+async def _is_of_one_branch(desk: Desk, gate: Path, mark: tuple[int, int]) -> bool:
+    """Whether what a gate ran was one branch's: in the checkout a switch changes it half-way through."""
+    if not gate.is_relative_to(desk.project.root):
+        return True
+    await _quiet(desk)
+    if desk.workshop.user.switched() == mark:
+        return True
+    desk.log.warning("another branch was checked out while a gate ran; it is run again", gate=gate_name(gate))
+    return False
+
+
+async def _undo(agent: Agent, gate: str, tree: str, worktree: Worktree, before: Sequence[str]) -> None:
+    """Take back what a gate changed in the folder."""
+    await worktree.discard([name for name in await worktree.strangers() if name not in before])
+    if await worktree.snapshot() != tree:
+        agent.desk.log.warning(
+            "gate changed the tree, undone", unit_id=agent.unit.id, unit_type=agent.unit.type, gate=gate
+        )
+        await worktree.checkout_tree(tree)
 
 
 async def _run(
