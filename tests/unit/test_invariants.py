@@ -192,6 +192,45 @@ def test_what_only_a_person_can_say_is_told_and_left(planned: Ground) -> None:
     assert [fault.line() for fault in broken(planned)] == [f"{T1}: is complete without a verdict"]
 
 
+def _wait(ground: Ground, unit_id: str, upstream: str) -> None:
+    ground.read.run("INSERT INTO task_blockers VALUES (:unit, :upstream)", unit=unit_id, upstream=upstream)
+
+
+def test_units_that_wait_for_each_other_are_named(planned: Ground) -> None:
+    _wait(planned, T1, T2)
+    mend(planned)
+    [fault] = broken(planned)
+    assert fault.repair is None
+    assert f"{T1} → {T2} → {T1}" in fault.line() or f"{T2} → {T1} → {T2}" in fault.line()
+    assert "sf dispatch task/m1/s1/t" in fault.line()
+
+
+def test_a_cycle_through_containers_is_found(planned: Ground) -> None:
+    _wait(planned, S1, S2)
+    _wait(planned, "task/m1/s2/t1", T2)
+    _wait(planned, T2, S1)
+    mend(planned)
+    [fault] = broken(planned)
+    assert "waits for itself" in fault.line() and T2 in fault.line() and S1 in fault.line()
+
+
+def test_a_container_that_waits_with_its_children_is_in_order(ground: Ground) -> None:
+    ground.plant()
+    slices = piece("one", task("a")), piece("two", task("x"), after=("one",))
+    ground.run(M, o.Done(), o.Planned(milestone_plan(*slices)))
+    assert ground.unit(S2).phase is not Phase.EXECUTE, "it waits, with an open task"
+    assert broken(ground) == []
+
+
+@pytest.mark.parametrize("phase", [Phase.PLAN, Phase.VERIFY, Phase.REASSESS, Phase.COMPLETE])
+def test_a_container_that_left_its_children_behind_is_named(planned: Ground, phase: Phase) -> None:
+    alter(planned, S1, phase=phase.value, verdict="success")
+    mend(planned)
+    assert [fault.line() for fault in broken(planned)] == [
+        f"{S1}: is in {phase}, but what is below it is open: {T1}, {T2} → sf abandon {T1}, and so on"
+    ]
+
+
 def test_a_snapshot_is_of_one_moment(planned: Ground) -> None:
     reader = open_reader(planned.place)
     first = invariants.snapshot(reader)

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from sf.domain.books import Balance, Books, LiveRun, OpenBlocker, OpenQuestion, UnitFacts
 from sf.domain.clock import Instant
-from sf.domain.invariants import (
-    Balance,
-    Books,
-    LiveRun,
-    OpenBlocker,
-    OpenQuestion,
-    SetBalance,
-    SetColumn,
-    UnitFacts,
-)
+from sf.domain.invariants import SetBalance, SetColumn
 from sf.domain.phases import Phase
 from sf.domain.spending import SCOPES, Scope
 from sf.domain.units import HoldKind, Status
