@@ -28,7 +28,6 @@ from sf.harness.knowledge import Knowledge
 from sf.harness.prompts import Prompts
 from sf.harness.workshop import Workshop
 from sf.observe.bus import Bus
-from sf.observe.log import Log
 from sf.observe.trace import Tracer
 from sf.paths import Project, identify
 from sf.policy import sandbox
@@ -58,9 +57,7 @@ async def autopilot(
 ) -> Result:
     """Run the loop in this process until it is done, waits for someone, or is stopped."""
     require_own_folder(project.dot)
-    with lock.ProjectLock(
-        project.lock, "autopilot", on_takeover=lambda stale: _log_takeover(project, stale)
-    ) as held:
+    with lock.hold(project, lock.AUTOPILOT) as held:
         async with contextlib.AsyncExitStack() as stack:
             try:
                 desk, live = await stack.enter_async_context(open_desk(project, watch, held.descriptor))
@@ -131,10 +128,6 @@ def _record_refusal(project: Project, error: SfError) -> None:
 
     with contextlib.suppress(SfError):
         transact(stores.place_of(project), write)
-
-
-def _log_takeover(project: Project, stale: lock.Holder) -> None:
-    Log(project.log_file("")).warning("stale lock taken over", pid=stale.pid, host=stale.host)
 
 
 def _stop_on_signals(loop: Loop, hurry: Callable[[], None]) -> Callable[[], None]:

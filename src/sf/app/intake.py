@@ -98,7 +98,7 @@ def submit(project: Project, kind: str, payload: dict[str, Any]) -> dict[str, An
         time.sleep(0.01)
     if lock.is_held(project.lock):
         raise Queued("the autopilot is busy; it applies this as soon as it can", hint="sf status")
-    with lock.ProjectLock(project.lock, f"sf {kind}"):
+    with lock.hold(project, f"sf {kind}"):
         answer = _answer(read, intent_id)
         if answer is not None:
             return answer

@@ -34,7 +34,7 @@ def mend(project: Project, *, dry_run: bool = False) -> Mended:
     config = load_config(project)
     place = stores.chosen(project, config)
     with contextlib.ExitStack() as held:
-        held.enter_context(lock.ProjectLock(project.lock, "sf doctor fix"))
+        held.enter_context(lock.hold(project, "sf doctor fix"))
         if not isinstance(place, Path):
             from sf.scheduler.notices import seat
 

@@ -44,7 +44,7 @@ def move(project: Project, target: str, *, others_gone: bool = False) -> Moved:
     aim: Place = project.database if target == FILE else stores.from_url(project, target)
     if aim == source:
         raise BadUsage(f"the project's rows are already in {source}")
-    with lock.ProjectLock(project.lock, "sf store migrate"), _beside(aim) as target_now:
+    with lock.hold(project, "sf store migrate"), _beside(aim) as target_now:
         rows = _copied(source, target_now, project.key, others_gone=others_gone)
     return Moved(str(source), str(aim), rows, "" if target == FILE else _setting(target))
 

@@ -61,7 +61,7 @@ def end(project: Project, *, force: bool = False) -> Ended:
     """Close the present session. Raises ProjectLocked while an autopilot runs, WrongState with open units."""
     place = stores.chosen(project, load_config(project))
     with contextlib.ExitStack() as held:
-        held.enter_context(lock.ProjectLock(project.lock, "sf session end"))
+        held.enter_context(lock.hold(project, "sf session end"))
         if not isinstance(place, Path):
             from sf.scheduler.notices import seat
 

@@ -33,7 +33,7 @@ class Tidied(msgspec.Struct, frozen=True):
 
 def clean(project: Project, *, dry_run: bool = False) -> list[Tidied]:
     """Tidy up; with `dry_run` only look. Raises ProjectLocked while an autopilot runs."""
-    with lock.ProjectLock(project.lock, "sf clean") as held:
+    with lock.hold(project, "sf clean") as held:
         return asyncio.run(_clean(project, held.descriptor, dry_run=dry_run))
 
 

@@ -165,7 +165,7 @@ def _locked(project: Project, work: Callable[[_Bench], Awaitable[T]]) -> T:
     # A repository of sf's own that is gone is made anew: what was merged is in the user's.
     if not project.repository.exists() and not units.recent(open_reader(place), since=0, most=1):
         raise WrongState("sf has not merged anything in this project", hint="sf history lists what has ended")
-    with lock.ProjectLock(project.lock, "sf revert") as held, _seat(place):
+    with lock.hold(project, "sf revert") as held, _seat(place):
         return asyncio.run(_at_bench(project, config, place, held.descriptor, work))
 
 

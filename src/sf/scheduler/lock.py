@@ -15,7 +15,11 @@ import msgspec
 
 from sf import held
 from sf.errors import ProjectLocked
+from sf.observe.log import Log
+from sf.paths import Project
 
+AUTOPILOT = "autopilot"
+"""The purpose of whoever runs the loop."""
 _REMOTE = ("nfs", "cifs", "smb", "9p", "fuse", "ceph", "gluster", "lustre", "afs", "virtiofs", "gpfs")
 
 
@@ -141,6 +145,16 @@ class ProjectLock:
         self._fd = fd
         held.hold(fd)
         return True
+
+
+def hold(project: Project, purpose: str) -> ProjectLock:
+    """The project's lock, to be entered; that it was taken over from a holder who is gone is logged."""
+
+    def log(stale: Holder) -> None:
+        told = {"pid": stale.pid, "host": stale.host, "purpose": stale.purpose}
+        Log(project.log_file("")).warning("stale lock taken over", **told)
+
+    return ProjectLock(project.lock, purpose, on_takeover=log)
 
 
 def is_held(path: Path) -> Holder | None:
