@@ -287,4 +287,4 @@ def test_questions_of_the_other_are_a_reason_to_wait_and_no_failure(pair: tuple[
     result = there.auto()
     assert (result.ending, result.held) == ("waiting", ())
     assert result.detail.startswith("2 questions wait")
-    assert reports.why(there.project, unit).reason == f"ready: {result.detail}"
+    assert reports.why(there.project, unit).reason == f"waits for answers: {result.detail}"

@@ -6,37 +6,20 @@ from typing import Any
 
 import msgspec
 
+from sf.app.standings import RUN, Standings, UnitLine
 from sf.app.stores import place_of
-from sf.domain.attention import back_pressure
-from sf.domain.clock import Instant, SystemClock, brief_duration, drawn_in, rfc3339
+from sf.domain.clock import SystemClock, rfc3339
 from sf.domain.excerpt import one_line
 from sf.domain.ids import full_id
-from sf.domain.queue import standing
 from sf.domain.runs import Run
-from sf.domain.units import GATE_BLOCKED, Status, Unit, way_out
-from sf.errors import SfError
+from sf.domain.units import GATE_BLOCKED, Unit, way_out
 from sf.observe import disk
 from sf.observe.disk import DiskUse
 from sf.paths import DRIFT_FILE, Project
 from sf.scheduler import lock
-from sf.store import attention, blockers, ledger, records, relations, runs, sessions, units
+from sf.store import attention, blockers, leases, ledger, records, relations, runs, sessions, units
 from sf.store.connection import open_reader
 from sf.store.tx import Row, Tx
-
-
-class UnitLine(msgspec.Struct, frozen=True):
-    """A unit in a list."""
-
-    id: str
-    type: str
-    title: str
-    phase: str
-    standing: str
-    detail: str = ""
-    attempt: int = 0
-    cost_micro_usd: int = 0
-    tokens: int = 0
-    elapsed_ms: int = 0
 
 
 class BlockerLine(msgspec.Struct, frozen=True):
@@ -58,9 +41,14 @@ class StatusReport(msgspec.Struct, frozen=True):
     detail: str
     """Why the session stopped, when it did not end by itself."""
     branch: str
+    """What open goals are to be merged into; where they differ, all of it."""
     holder: str
+    way_on: str
+    """What brings on the units that wait for nothing else, when nobody is at work on them."""
     running: list[UnitLine]
     waiting: list[UnitLine]
+    """Held ones first, all of them; of the others the oldest."""
+    waiting_in_all: int
     blockers: list[BlockerLine]
     reverted: list[UnitLine]
     """The last units that were reverted; what is below one of them is left out."""
@@ -76,25 +64,30 @@ class StatusReport(msgspec.Struct, frozen=True):
     """Why nothing new is begun, when the disk is the reason."""
 
 
-def status(project: Project) -> StatusReport:
-    """What `sf status` shows."""
+def status(project: Project, *, most: int | None = 200) -> StatusReport:
+    """What `sf status` shows: everything that runs or is held, and `most` of what waits otherwise."""
     tx = open_reader(place_of(project))
     now = SystemClock().now()
+    told = Standings(project, tx, now)
     session = sessions.current(tx)
     holder = lock.is_held(project.lock)
     totals = runs.totals(tx)
     use = disk.last(project)
-    open_units = [unit for unit in units.listed(tx, most=200) if not unit.terminal]
+    running = [unit for unit in leases.running(tx) if not unit.terminal]
+    held = [unit for unit in units.held(tx) if not unit.terminal]
+    queued = units.queued(tx, most=most)
     return StatusReport(
         project=project.root.name,
         session=session["status"] if session else "none yet",
         detail=session["detail"] if session else "",
-        branch=(session["integration_branch"] or "") if session else "",
+        branch=", ".join(told.branches()),
         holder=f"{holder.purpose} (process {holder.pid})" if holder else "",
-        running=[_line(tx, unit, now) for unit in open_units if unit.status is Status.RUNNING],
-        waiting=[_line(tx, unit, now) for unit in open_units if unit.status is not Status.RUNNING],
+        way_on=RUN if any(told.way_out(unit) == RUN for unit in queued) else "",
+        running=[told.line(unit) for unit in running],
+        waiting=[told.line(unit) for unit in (*held, *queued)],
+        waiting_in_all=units.open_count(tx) - len(running),
         blockers=_blockers(tx),
-        reverted=_reverted(tx, now),
+        reverted=_reverted(tx, told),
         drift=_drift(project),
         done=units.tally(tx),
         runs=totals["runs"],
@@ -104,37 +97,6 @@ def status(project: Project) -> StatusReport:
         disk=use,
         crowded=disk.crowded(use),
     )
-
-
-def _line(tx: Tx, unit: Unit, now: Instant) -> UnitLine:
-    live = runs.live_of_unit(tx, unit.id) if unit.status is Status.RUNNING else None
-    spent = runs.spent_by_run(tx, live.id) if live else None
-    return UnitLine(
-        id=unit.id,
-        type=unit.type,
-        title=unit.title,
-        phase=unit.phase.value,
-        standing=standing(unit, now),
-        detail=_detail(tx, unit, now),
-        attempt=unit.attempt,
-        cost_micro_usd=spent["cost_micro_usd"] if spent else 0,
-        tokens=spent["input_tokens"] + spent["output_tokens"] if spent else 0,
-        elapsed_ms=now - live.started_at if live else 0,
-    )
-
-
-def _detail(tx: Tx, unit: Unit, now: Instant) -> str:
-    if unit.hold_kind is not None:
-        return one_line(unit.hold_detail, 160)
-    if unit.reverted_at is not None:
-        return f"at {rfc3339(unit.reverted_at)}; it had ended with {unit.verdict or unit.status}"
-    if unit.due_at is not None and unit.due_at > now:
-        return f"due in {brief_duration(drawn_in(unit.due_at, unit.updated_at, now) - now)}"
-    if unit.open_blockers:
-        return "after " + ", ".join(
-            other.id for other in relations.upstream(tx, unit.id) if not other.terminal
-        )
-    return ""
 
 
 def _blockers(tx: Tx) -> list[BlockerLine]:
@@ -169,10 +131,10 @@ def _way_out(tx: Tx, row: Any, unit: Unit | None) -> str:
     return "sf attention" if row["unit_id"] is None else f"sf force-clear {row['id']}"
 
 
-def _reverted(tx: Tx, now: Instant) -> list[UnitLine]:
+def _reverted(tx: Tx, told: Standings) -> list[UnitLine]:
     found = units.reverted(tx, most=100)
     together = {unit.id for unit in found}
-    return [_line(tx, unit, now) for unit in found if unit.parent_id not in together][:5]
+    return [told.line(unit) for unit in found if unit.parent_id not in together][:5]
 
 
 def _drift(project: Project) -> list[str]:
@@ -207,21 +169,22 @@ def why(project: Project, unit_id: str) -> WhyReport:
     """What `sf why` shows. Raises UnknownUnit."""
     tx = open_reader(place_of(project))
     now = SystemClock().now()
+    told = Standings(project, tx, now)
     unit = units.get(tx, full_id(unit_id))
     own = [item for item in _blockers(tx) if item.unit_id == unit.id]
     blocker = next((item for item in own if item.event == unit.held_by), own[0] if own else None)
     feedback, _ = records.unread_feedback(tx, unit.id)
     return WhyReport(
-        unit=_line(tx, unit, now),
-        reason=_reason(project, tx, unit, now),
-        way_out=blocker.way_out if blocker else "",
+        unit=told.line(unit),
+        reason=told.reason(unit),
+        way_out=told.way_out(unit) or (blocker.way_out if blocker else ""),
         description=unit.description,
         workflow=unit.workflow,
         workspace=unit.workspace or "",
         branch=unit.branch or "",
         counters=_counters(tx, unit),
-        blocked_by=[f"{other.id} ({standing(other, now)})" for other in relations.upstream(tx, unit.id)],
-        children=[_line(tx, child, now) for child in relations.children(tx, unit.id)],
+        blocked_by=[f"{other.id} ({told.word(other)})" for other in relations.upstream(tx, unit.id)],
+        children=[told.line(child) for child in relations.children(tx, unit.id)],
         transitions=[
             f"{rfc3339(row['transitioned_at'])} {row['from_phase']} → {row['to_phase']}: {row['reason']}"
             for row in units.transitions(tx, unit.id)
@@ -238,44 +201,14 @@ def why(project: Project, unit_id: str) -> WhyReport:
     )
 
 
-def _reason(project: Project, tx: Tx, unit: Unit, now: Instant) -> str:
-    state = standing(unit, now)
-    detail = _detail(tx, unit, now)
-    if unit.terminal and unit.hold_detail and unit.reverted_at is None:
-        detail = unit.hold_detail
-    if unit.hold_kind is not None:
-        detail = one_line(unit.hold_detail, 1000)
-    if unit.open_children:
-        detail = f"{unit.open_children} open"
-    if state == "ready" and not _has_begun(tx, unit):
-        detail = _held_back(project, tx)
-    return f"{state}" + (f": {detail}" if detail else "")
-
-
-def _has_begun(tx: Tx, unit: Unit) -> bool:
-    """Whether it goes on even when nothing new is begun."""
-    parent = units.find(tx, unit.parent_id or "")
-    shared = parent is not None and parent.type == "slice" and parent.base_commit is not None
-    return unit.attempt > 0 or unit.base_commit is not None or shared
-
-
-def _held_back(project: Project, tx: Tx) -> str:
-    """Why nothing new begins. The configuration is read only when it matters: most looks do without it."""
-    questions = len(attention.waiting(tx))
-    if not questions:
-        return ""
-    from sf.app.trust import load_config
-
-    try:
-        return back_pressure(questions, load_config(project).attention.max_waiting)
-    except SfError:
-        # Looking works without a configuration that can be used.
-        return ""
-
-
 def _counters(tx: Tx, unit: Unit) -> dict[str, int]:
-    counts: dict[str, int] = msgspec.to_builtins(ledger.counts(tx, unit))
-    return {"runs": unit.attempt, "plan_version": unit.plan_version, **{k: v for k, v in counts.items() if v}}
+    """Every counter; one of an earlier plan says of which."""
+    found = {"runs": unit.attempt, "plan_version": unit.plan_version}
+    for row in ledger.everything(tx, unit.id):
+        name = f"{row['kind']} {row['key']}".strip()
+        earlier = row["plan_version"] not in (ledger.WHOLE_LIFE, unit.plan_version)
+        found[f"{name} (plan {row['plan_version']})" if earlier else name] = row["count"]
+    return found
 
 
 def _run(run: Run) -> dict[str, Any]:
@@ -312,7 +245,8 @@ def outcome(project: Project, *, since: int = 0, most: int = 200) -> list[Outcom
     tx = open_reader(place_of(project))
     now = SystemClock().now()
     found = units.recent(tx, since=since, most=most)
-    return [_outcome(tx, unit, now) for unit in sorted(found, key=_plan_order)]
+    told = Standings(project, tx, now)
+    return [_outcome(tx, unit, told) for unit in sorted(found, key=_plan_order)]
 
 
 def _plan_order(unit: Unit) -> tuple[tuple[str, int], ...]:
@@ -320,14 +254,14 @@ def _plan_order(unit: Unit) -> tuple[tuple[str, int], ...]:
     return tuple((part[0], int(part[1:])) for part in parts)
 
 
-def _outcome(tx: Tx, unit: Unit, now: Instant) -> OutcomeLine:
+def _outcome(tx: Tx, unit: Unit, told: Standings) -> OutcomeLine:
     spent = runs.totals_of_unit(tx, unit.id)
     found = records.evidence(tx, unit.id)
     commits = [row["commit_id"] for row in found if row["kind"] == "merge" and row["commit_id"]]
     return OutcomeLine(
         id=unit.id,
         title=unit.title,
-        result=standing(unit, now),
+        result=told.word(unit),
         evidence=_evidence(tx, unit, found),
         commit=commits[-1] if commits else "",
         runs=spent["runs"],

@@ -30,8 +30,14 @@ def eligible(unit: Unit, now: Instant) -> bool:
     )
 
 
-def standing(unit: Unit, now: Instant) -> str:
-    """The one recorded reason for which an open unit is not running, or what it does, as a word."""
+READY = "ready"
+
+
+def standing(unit: Unit, now: Instant, last_code: str = "", branch: str = "") -> str:
+    """The one recorded reason for which an open unit is not running, or what it does, as a word.
+
+    With the error code of its last run and the branch it is merged into, a wait says what for.
+    """
     if unit.reverted_at is not None:
         return "reverted"
     if unit.terminal:
@@ -49,5 +55,13 @@ def standing(unit: Unit, now: Instant) -> str:
     if not unit.lane_open:
         return "waiting for the worktree"
     if unit.due_at is not None and unit.due_at > now:
-        return "retry"
-    return "ready"
+        return _wait(last_code, branch)
+    return READY
+
+
+def _wait(last_code: str, branch: str) -> str:
+    if last_code == "rate_limited":
+        return "waits for a quota"
+    if last_code == "branch_moved":
+        return f"waits for {branch or 'its branch'} to settle"
+    return "retry"

@@ -5,18 +5,20 @@ The one exception is a gate's retries, which end where the unit leaves the last 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sf.domain.decide import Counter, CounterKind, Counts
 from sf.domain.units import Unit
 from sf.store import sql
-from sf.store.tx import Tx
+from sf.store.tx import Row, Tx
 
 _Q = sql.load("records")
-_WHOLE_LIFE = 0
+WHOLE_LIFE = 0
 """The plan_version under which counters of a unit's whole life are kept."""
 
 
 def _version(unit: Unit, counter: Counter) -> int:
-    return _WHOLE_LIFE if counter.kind == "replans" else unit.plan_version
+    return WHOLE_LIFE if counter.kind == "replans" else unit.plan_version
 
 
 def count(tx: Tx, unit: Unit, counter: Counter) -> int:
@@ -58,3 +60,8 @@ def counts(tx: Tx, unit: Unit, gate: str = "") -> Counts:
         interruptions=values.get(("interruptions", unit.phase.value), 0),
         waits=values.get(("waits", ""), 0),
     )
+
+
+def everything(tx: Tx, unit_id: str) -> Sequence[Row]:
+    """Every counter of a unit that counts anything, those of its present plan first."""
+    return tx.all(_Q["all_counters"], unit=unit_id)

@@ -125,6 +125,12 @@ def of_unit(tx: Tx, unit_id: str) -> list[Run]:
     return [_run(row) for row in tx.all(_Q["of_unit"], unit=unit_id)]
 
 
+def last_code(tx: Tx, unit: Unit) -> str:
+    """The error code of the unit's last run; empty when it has none."""
+    row = tx.one(_Q["last_code"], unit=unit.id, attempt=unit.attempt)
+    return str(row["error_code"] or "") if row else ""
+
+
 def live(tx: Tx) -> list[Run]:
     """Runs that have not ended."""
     return [_run(row) for row in tx.all(_Q["live"])]

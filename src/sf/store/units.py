@@ -18,6 +18,7 @@ from sf.store.tx import Row, Tx, made_of
 
 _Q = sql.load("units")
 _ONLY_IN_ROWS = ("phase_rank", "lane_owner", "wound_up_at")
+_EVERY = 1_000_000_000
 
 
 def unit_of(row: Row) -> Unit:
@@ -285,6 +286,16 @@ def held(tx: Tx, station: str = "") -> list[Unit]:
 def listed(tx: Tx, *, archived: bool = False, most: int = 1000) -> list[Unit]:
     """Units for people, oldest first."""
     return [unit_of(row) for row in tx.all(_Q["listed"], all=int(archived), most=most)]
+
+
+def queued(tx: Tx, *, most: int | None) -> list[Unit]:
+    """Open units that neither run nor are held, oldest first."""
+    return [unit_of(row) for row in tx.all(_Q["queued"], most=_EVERY if most is None else most)]
+
+
+def goals_metadata(tx: Tx) -> list[dict[str, Any]]:
+    """What is noted about open goals, each note once."""
+    return [msgspec.json.decode(row["metadata"]) for row in tx.all(_Q["goals_metadata"])]
 
 
 def recent(tx: Tx, *, since: int, most: int) -> list[Unit]:

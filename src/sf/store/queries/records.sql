@@ -11,6 +11,10 @@ SELECT count FROM attempt_ledger WHERE unit_id = :unit AND plan_version = :versi
 -- name: counters
 SELECT kind, key, count FROM attempt_ledger WHERE unit_id = :unit AND plan_version IN (:version, 0)
 
+-- name: all_counters
+SELECT plan_version, kind, key, count FROM attempt_ledger WHERE unit_id = :unit AND count > 0
+ORDER BY CASE WHEN plan_version = 0 THEN 1 ELSE 0 END, plan_version DESC, kind, key
+
 -- name: give_feedback
 INSERT INTO feedback (id, unit_id, text, created_at) VALUES (:id, :unit, :text, :now)
 

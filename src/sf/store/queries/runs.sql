@@ -23,6 +23,9 @@ WHERE id = :id
 -- name: of_unit
 SELECT * FROM runs WHERE unit_id_snap = :unit ORDER BY attempt
 
+-- name: last_code
+SELECT error_code FROM runs WHERE unit_id_snap = :unit AND attempt = :attempt
+
 -- name: live
 SELECT * FROM runs WHERE ended_at IS NULL ORDER BY started_at
 

@@ -118,6 +118,15 @@ SELECT * FROM units WHERE hold_kind IS NOT NULL AND archived_at IS NULL AND (:st
 -- name: listed
 SELECT * FROM units WHERE archived_at IS NULL OR :all = 1 ORDER BY created_at, id LIMIT :most
 
+-- name: queued
+SELECT * FROM units
+WHERE phase <> 'complete' AND phase_status NOT IN ('canceled','running') AND hold_kind IS NULL AND archived_at IS NULL
+ORDER BY created_at, id LIMIT :most
+
+-- name: goals_metadata
+SELECT DISTINCT metadata FROM units
+WHERE parent_id IS NULL AND phase <> 'complete' AND phase_status <> 'canceled' AND archived_at IS NULL
+
 -- name: recent
 SELECT * FROM units WHERE archived_at IS NULL OR archived_at >= :since ORDER BY updated_at DESC LIMIT :most
 

@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sf.domain.clock import brief_duration, rfc3339
+from sf.domain.phases import Phase
 from sf.domain.sizes import told
 from sf.errors import BadUsage
 from sf.paths import find_project
 from sf.surfaces.cli.speech import Speech, count, money, progress_bar, table
 
+if TYPE_CHECKING:
+    from sf.app.reports import StatusReport
+    from sf.app.standings import UnitLine
+
+_MOST = 20
+"""How many of the units that only wait are shown unless all are asked for; programs get more."""
+_MOST_AS_JSON = 200
+
 
 @click.command()
+@click.option("--all", "everything", is_flag=True, help="Every unit that waits, however many.")
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 @click.pass_obj
-def status(speech: Speech, as_json: bool) -> int:
+def status(speech: Speech, everything: bool, as_json: bool) -> int:
     """The project at a glance: what runs, what waits, what waits for you."""
     from sf.app import reports
 
-    report = reports.status(find_project(Path.cwd()))
+    most = None if everything else _MOST_AS_JSON if as_json or speech.headless else _MOST
+    report = reports.status(find_project(Path.cwd()), most=most)
     if speech.answer(report, as_json=as_json):
         return 0
     speech.say(f"Project:    {report.project}" + (f" → {report.branch}" if report.branch else ""))
-    speech.say(f"Session:    {report.session}" + (f", {report.holder}" if report.holder else ""))
+    holder = f", {report.holder}" if report.holder else ""
+    way_on = f" → {report.way_on}" if report.way_on else ""
+    speech.say(f"Session:    {report.session}{holder}{way_on}")
     if report.detail:
         speech.say(f"            {report.detail}")
     for word, kind in (("Milestones", "milestone"), ("Slices", "slice"), ("Tasks", "task")):
@@ -40,12 +54,8 @@ def status(speech: Speech, as_json: bool) -> int:
         speech.say(f"Disk:       {room}{aside}")
     if report.crowded:
         speech.say(f"            {report.crowded}")
-    for line in report.running:
-        spent = f"{brief_duration(line.elapsed_ms)} {count(line.tokens)} {money(line.cost_micro_usd)}"
-        speech.say(f"Running:    {line.id} {line.phase} {spent}  {line.title}")
-    for line in report.waiting[:20]:
-        detail = f" ({line.detail})" if line.detail else ""
-        speech.say(f"Waiting:    {line.id} {line.phase}: {line.standing}{detail}  {line.title}")
+    for text in _units(report):
+        speech.say(text)
     for line in report.reverted:
         speech.say(f"Reverted:   {line.id} ({line.detail})  {line.title}")
     for drift in report.drift:
@@ -57,6 +67,26 @@ def status(speech: Speech, as_json: bool) -> int:
     if not report.blockers:
         speech.say("Blocker:    none")
     return 0
+
+
+def _units(report: StatusReport) -> Iterator[str]:
+    """A line for each unit that runs or waits, and how many are left out."""
+    several = ", " in report.branch
+    for line in report.running:
+        spent = f"{brief_duration(line.elapsed_ms)} {count(line.tokens)} {money(line.cost_micro_usd)}"
+        yield f"Running:    {line.id} {line.phase} {spent}  {line.title}{_target(line, several)}"
+    for line in report.waiting:
+        detail = f" ({line.detail})" if line.detail else ""
+        told = f"{line.standing}{detail}  {line.title}{_target(line, several)}"
+        yield f"Waiting:    {line.id} {line.phase}: {told}"
+    more = report.waiting_in_all - len(report.waiting)
+    if more > 0:
+        yield f"            and {more} more → sf status --all"
+
+
+def _target(line: UnitLine, several: bool) -> str:
+    """The branch of a goal, where goals have different ones."""
+    return f" → {line.branch}" if several and line.branch else ""
 
 
 @click.command()
@@ -104,7 +134,9 @@ def _run(run: dict[str, Any]) -> str:
 
 @click.command()
 @click.option("--since", help="Only units that ended on or after this date (YYYY-MM-DD, UTC).")
-@click.option("--phase", help="Only units that reached this phase.")
+@click.option(
+    "--phase", type=click.Choice([phase.value for phase in Phase]), help="Only units that reached this phase."
+)
 @click.option(
     "--verdict", type=click.Choice(["success", "abandoned", "canceled", "reverted"]), help="Only these."
 )
@@ -126,8 +158,9 @@ def history(
     """Units that have ended, newest first. Filters are joined by and."""
     from sf.app import reports
 
+    project = find_project(Path.cwd())
     rows = reports.history(
-        find_project(Path.cwd()),
+        project,
         since=parse_date(since),
         phase=phase,
         verdict=verdict,
@@ -138,7 +171,8 @@ def history(
     if speech.answer(rows, as_json=as_json):
         return 0
     if not rows:
-        speech.say("nothing has ended yet")
+        some = reports.history(project, most=1)
+        speech.say("nothing that has ended is like that" if some else "nothing has ended yet")
         return 0
     header = ["ended", "unit", "title", "result", "runs", "cost", "commit"]
     lines = [
