@@ -132,6 +132,14 @@ def test_init_without_tests_says_that_nothing_will_be_merged(tmp_path: Path) -> 
 def test_a_misspelt_command_is_understood(stage: Stage) -> None:
     done = stage.sf("statsu")
     assert (done.returncode, "did you mean 'status'" in _one_line(done)) == (2, True)
+    assert _one_line(done).endswith(" [bad_usage]"), "the parser's refusals have a code as well"
+
+
+def test_a_reason_that_is_missing_is_shown_by_example(stage: Stage) -> None:
+    done = stage.sf("abandon", "m1")
+    expected = "sf: Missing argument 'REASON'. [bad_usage] → for example: "
+    expected += 'sf abandon slice/m1/s2 "not needed any more"'
+    assert (done.returncode, _one_line(done)) == (2, expected)
 
 
 def test_an_unknown_unit_and_an_unknown_workflow(stage: Stage) -> None:
@@ -333,6 +341,14 @@ def test_status_why_and_history_speak_json(stage: Stage) -> None:
     assert {row["unit_id"] for row in rows} == {"milestone/m1", "slice/m1/s1", "task/m1/s1/t1"}
     assert json.loads(stage.sf("history", "--model", "nobody", "--json").stdout) == []
     assert json.loads(stage.sf("config", "show", "--json").stdout)["harness"]["max_attempts"] == 6
+
+
+def test_a_history_in_which_nothing_matches_is_not_empty(stage: Stage) -> None:
+    assert stage.sf("history").stdout == "nothing has ended yet\n"
+    stage.plan()
+    stage.submit("abandon", unit_id="m1", reason="not needed")
+    assert stage.sf("history", "--phase", "review").stdout == "nothing that has ended is like that\n"
+    assert stage.sf("history", "--phase", "nonsense").returncode == 2
 
 
 def test_headless_prints_events_and_a_result(stage: Stage) -> None:

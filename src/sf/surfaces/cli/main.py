@@ -13,7 +13,7 @@ import click
 
 from sf import __version__
 from sf.domain.excerpt import printable
-from sf.errors import DiskUnusable, InvalidConfig, SfError
+from sf.errors import BadUsage, DiskUnusable, InvalidConfig, SfError
 from sf.surfaces.cli import complaints
 from sf.surfaces.cli.speech import Speech
 
@@ -155,8 +155,7 @@ def run(arguments: Sequence[str], speech: Speech | None = None) -> int:
         print(error.format_message(), file=sys.stderr)
         return 2
     except click.ClickException as error:
-        _complain(error.format_message())
-        return 2
+        return _explain(_misuse(error))
     except SfError as error:
         return _explain(error)
     except BrokenPipeError:
@@ -168,6 +167,13 @@ def run(arguments: Sequence[str], speech: Speech | None = None) -> int:
         where = complaints.keep_crash()
         _complain(f"{type(error).__name__}: {error} [internal] → {where}")
         return 1
+
+
+def _misuse(error: click.ClickException) -> BadUsage:
+    """What the parser refused; where something is missing, with the example its help ends in."""
+    context = error.ctx if isinstance(error, click.MissingParameter) else None
+    example = context.command.epilog if context is not None else None
+    return BadUsage(error.format_message(), hint=example or "")
 
 
 def _disk_trouble(error: OSError) -> DiskUnusable:

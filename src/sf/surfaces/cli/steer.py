@@ -39,7 +39,7 @@ def resume(speech: Speech) -> int:
     return _told(speech, _submit("resume"), "resumed → sf auto goes on")
 
 
-@click.command()
+@click.command(epilog='for example: sf abandon slice/m1/s2 "not needed any more"')
 @click.argument("unit_id")
 @click.argument("reason")
 @click.option("--now", is_flag=True, help="Stop a running turn at once instead of after it.")
@@ -52,7 +52,7 @@ def abandon(speech: Speech, unit_id: str, reason: str, now: bool) -> int:
     return _told(speech, answer, text)
 
 
-@click.command("reassess-resolve")
+@click.command("reassess-resolve", epilog='for example: sf reassess-resolve task/m1/s1/t2 "use the old API"')
 @click.argument("unit_id")
 @click.argument("answer")
 @click.pass_obj
@@ -71,7 +71,7 @@ def uat_approve(speech: Speech, unit_id: str) -> int:
     return _told(speech, answer, f"{unit_id} goes on in {answer['phase']}")
 
 
-@click.command("uat-reject")
+@click.command("uat-reject", epilog='for example: sf uat-reject slice/m1/s2 "the button does nothing"')
 @click.argument("unit_id")
 @click.argument("reason")
 @click.pass_obj
