@@ -227,7 +227,7 @@ def test_a_container_that_left_its_children_behind_is_named(planned: Ground, pha
     alter(planned, S1, phase=phase.value, verdict="success")
     mend(planned)
     assert [fault.line() for fault in broken(planned)] == [
-        f"{S1}: is in {phase}, but what is below it is open: {T1}, {T2} → sf abandon {T1}, and so on"
+        f'{S1}: is in {phase}, but what is below it is open ({T1}, {T2}): sf abandon {T1} "reason", and so on'
     ]
 
 

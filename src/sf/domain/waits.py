@@ -28,13 +28,14 @@ def endless(books: Books) -> Iterator[tuple[str, str]]:
         if _is_past(unit, waits=bool(needs.get(container))):
             names = ", ".join(sorted(children)[:_SHOWN])
             where = unit.status.value if unit.status is Status.CANCELED else f"in {unit.phase}"
-            cure = f"sf abandon {min(children)}" + (", and so on" if len(children) > 1 else "")
-            yield container, f"is {where}, but what is below it is open: {names} → {cure}"
+            cure = f'sf abandon {min(children)} "reason"' + (", and so on" if len(children) > 1 else "")
+            yield container, f"is {where}, but what is below it is open ({names}): {cure}"
     edges = {unit_id: _waits_for(unit, books, needs, below) for unit_id, unit in books.units.items()}
     for cycle in _cycles({unit_id: found for unit_id, found in edges.items() if found}):
         alone = next((unit_id for unit_id in cycle if not below.get(unit_id)), "")
-        cure = f"sf dispatch {alone} runs it all the same, sf abandon" if alone else "sf abandon"
-        yield cycle[0], f"waits for itself: {' → '.join(cycle)} → {cure} {alone or cycle[0]} gives it up"
+        run = f"sf dispatch {alone} runs it all the same, " if alone else ""
+        cure = f'{run}sf abandon {alone or cycle[0]} "reason" gives it up'
+        yield cycle[0], f"waits for itself ({' → '.join(cycle)}): {cure}"
 
 
 def _is_open(unit: UnitFacts | None) -> bool:
