@@ -484,7 +484,7 @@ def test_blockers_record_when_and_by_what_they_were_resolved(ground: Ground) -> 
 
     park_uat(ground)
     ground.intend("uat_approve", unit_id=A)
-    assert resolved() == {"UATPending": "uat-approve"}
+    assert resolved() == {"UATPending": "/sf uat-approve"}
     ground.intend("pause")
     ground.intend("resume")
     assert resolved()["Paused"] == "user"
@@ -498,7 +498,7 @@ def test_blockers_record_when_and_by_what_they_were_resolved(ground: Ground) -> 
         if ground.unit(A).hold_kind is HoldKind.UAT:
             ground.intend("uat_approve", unit_id=A)
     ground.intend("merge_resolve", unit_id=A)
-    assert resolved()["MergeConflict"] == "merge-resolve"
+    assert resolved()["MergeConflict"] == "/sf merge-resolve"
 
 
 def test_a_gate_that_refused_is_shown_until_the_unit_is_reassessed(ground: Ground) -> None:
@@ -508,6 +508,31 @@ def test_a_gate_that_refused_is_shown_until_the_unit_is_reassessed(ground: Groun
     ground.run(A, o.GateFailed("unit", "no", final=True))
     assert ground.unit(A).phase is Phase.REASSESS
     assert ground.read.all("SELECT * FROM session_blockers WHERE resolved_at IS NULL") == []
+
+
+def test_an_answer_leaves_the_blocker_of_a_gate_up_until_the_gate_passes(ground: Ground) -> None:
+    def resolved() -> dict[str, str | None]:
+        return {row["event"]: row["resolved_by"] for row in ground.read.all("SELECT * FROM session_blockers")}
+
+    ground.plant(adhoc=True)
+    ground.run(A, o.Done(), o.Planned(task_plan()), *[o.Done()] * 2, o.GateFailed("unit", "no"))
+    ground.run(A, o.AskedHuman("staging or production?"))
+    ground.intend("reply", question_id=A, answer="staging")
+    assert resolved() == {"GateBlocked": None, "Question": "/sf reply"}
+    ground.run(A, *[o.Done()] * 3)
+    assert resolved() == {"GateBlocked": "auto", "Question": "/sf reply"}
+
+
+@pytest.mark.parametrize(
+    "answer", ["yes: but only once the button is fixed", "approve : not yet", "yes, but"]
+)
+def test_an_acceptance_with_a_condition_accepts_nothing(ground: Ground, answer: str) -> None:
+    park_uat(ground)
+    with pytest.raises(Refused, match='it takes "approve", or "reject: why"'):
+        ground.intend("reply", question_id=A, answer=answer)
+    assert ground.unit(A).hold_kind is HoldKind.UAT
+    ground.intend("reply", question_id=A, answer=" Yes ")
+    assert ground.unit(A).hold_kind is None
 
 
 def test_clearing_a_gates_blocker_leaves_the_question_that_holds_the_unit(ground: Ground) -> None:

@@ -90,7 +90,7 @@ def test_an_open_merge_conflict_below_is_resolved_by_the_revert(ground: Ground) 
     revert(ground, M)
     assert ground.unit(S2).hold_kind is None and ground.blockers(S2) == []
     (row,) = ground.read.all("SELECT * FROM session_blockers WHERE event = 'MergeConflict'")
-    assert row["resolved_by"] == "revert"
+    assert row["resolved_by"] == "/sf revert"
     assert ground.unit(M).reverted_at is None, "it is still open"
 
 

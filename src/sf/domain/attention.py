@@ -106,10 +106,13 @@ def may_be_default(kind: str, answer: str) -> bool:
 
 
 def acceptance(answer: str) -> tuple[bool, str] | None:
-    """Whether an answer accepts or rejects, and why it rejects; None when it does neither."""
+    """Whether an answer accepts or rejects, and why it rejects; None when it does neither.
+
+    A yes with a condition is no yes: what merges cannot be asked back.
+    """
     word, _, rest = answer.strip().partition(":")
     if word.strip().lower() in ("approve", "accept", "yes"):
-        return True, ""
+        return (True, "") if not rest.strip() else None
     if word.strip().lower() == "reject" and rest.strip():
         return False, rest.strip()
     return None

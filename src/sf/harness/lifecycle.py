@@ -102,8 +102,8 @@ def _show_gate(tx: Tx, unit: Unit, move: Move, now: Instant) -> None:
 
 
 def resolve(tx: Tx, unit_id: str, by: str, now: Instant) -> None:
-    """What held a unit back is over: its blockers and its questions with it."""
-    blockers.resolve_unit(tx, unit_id, by, now)
+    """What held a unit back is over: its blocker and its question with it. A refusing gate's stays up."""
+    blockers.resolve_unit(tx, unit_id, by, now, but=GATE_BLOCKED)
     attention.close_unit(tx, unit_id, by, now)
 
 
@@ -131,7 +131,8 @@ def closed(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:
     relations.free_lane(tx, unit)
     verdict = unit.verdict or "canceled"
     tx.announce(events.Event(events.UNIT_CLOSED, now, unit.id, {"verdict": verdict, "title": unit.title}))
-    resolve(tx, unit.id, "auto", now)
+    blockers.resolve_unit(tx, unit.id, "auto", now)
+    attention.close_unit(tx, unit.id, "auto", now)
     for dependent in relations.downstream(tx, unit.id):
         relations.unblock(tx, dependent.id, now)
         if not unit.succeeded and not dependent.terminal:

@@ -18,7 +18,7 @@ from sf.harness.rules import Rules
 from sf.store import blockers, records, relations, sessions, units
 from sf.store.tx import Tx
 
-BY = "revert"
+BY = "/sf revert"
 _BEFORE_CHILDREN = frozenset({Phase.RESEARCH, Phase.PLAN, Phase.REASSESS})
 
 

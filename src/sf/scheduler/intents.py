@@ -184,17 +184,17 @@ def _parked(tx: Tx, unit_id: str, *kinds: HoldKind) -> Unit:
 
 def _reassess_resolve(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
     unit = _parked(tx, payload["unit_id"], HoldKind.ESCALATED, HoldKind.BLOCKED)
-    return _answered(tx, unit, payload["answer"], "reassess-resolve", rules, now)
+    return _answered(tx, unit, payload["answer"], "/sf reassess-resolve", rules, now)
 
 
 def _uat_approve(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
     unit = _parked(tx, payload["unit_id"], HoldKind.UAT)
-    return _answered(tx, unit, "approve", "uat-approve", rules, now)
+    return _answered(tx, unit, "approve", "/sf uat-approve", rules, now)
 
 
 def _uat_reject(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
     unit = _parked(tx, payload["unit_id"], HoldKind.UAT)
-    return _answered(tx, unit, f"reject: {payload['reason']}", "uat-reject", rules, now)
+    return _answered(tx, unit, f"reject: {payload['reason']}", "/sf uat-reject", rules, now)
 
 
 def _answered(tx: Tx, unit: Unit, answer: str, by: str, rules: Rules, now: Instant) -> Answer:
@@ -203,13 +203,13 @@ def _answered(tx: Tx, unit: Unit, answer: str, by: str, rules: Rules, now: Insta
 
 def _reply(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
     question = replies.find(tx, payload["question_id"])
-    return replies.give(tx, question, payload["answer"], "reply", rules, now)
+    return replies.give(tx, question, payload["answer"], "/sf reply", rules, now)
 
 
 def _merge_resolve(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
     kinds = (HoldKind.MERGE_CONFLICT, HoldKind.NO_EVIDENCE, HoldKind.CHECKOUT_DIRTY)
     unit = _parked(tx, payload["unit_id"], *kinds)
-    lifecycle.release(tx, unit.id, "merge-resolve", now)
+    lifecycle.release(tx, unit.id, "/sf merge-resolve", now)
     return {"unit_id": unit.id, "phase": unit.phase.value}
 
 
@@ -218,11 +218,11 @@ def _force_clear(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) ->
     if len(rows) != 1:
         which = "several open blockers begin" if rows else "no open blocker begins"
         raise UnknownBlocker(f"{which} with {payload['blocker_id']!r}", hint="sf status lists them")
-    blockers.resolve(tx, rows[0]["id"], "force-clear", now)
+    blockers.resolve(tx, rows[0]["id"], "/sf force-clear", now)
     if rows[0]["event"] == "Paused":
         return _resume(tx, payload, rules, now)
     if rows[0]["event"] == replies.BUDGET_EVENT and rows[0]["unit_id"] is None:
-        attention.close_kind(tx, SESSION_BUDGET, "force-clear", now)
+        attention.close_kind(tx, SESSION_BUDGET, "/sf force-clear", now)
     unit = units.find(tx, rows[0]["unit_id"] or "")
     if unit is None or unit.held_by != rows[0]["event"]:
         return {"blocker_id": rows[0]["id"]}
@@ -243,9 +243,9 @@ def _force(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> str:
         case _:
             if unit.hold_kind is HoldKind.RUN_LIMIT:
                 units.allow_runs(tx, unit.id, replies.MORE_RUNS)
-            lifecycle.release(tx, unit.id, "force-clear", now)
+            lifecycle.release(tx, unit.id, "/sf force-clear", now)
             return unit.phase.value
-    return lifecycle.apply(tx, unit, move, workflow, rules, now, by="force-clear").phase.value
+    return lifecycle.apply(tx, unit, move, workflow, rules, now, by="/sf force-clear").phase.value
 
 
 def _force_dispatch(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:

@@ -16,7 +16,7 @@ from sf.store.tx import Tx
 
 _TIMES = 50
 """After so many repairs of one subject its rules contradict each other: the rest is a person's to say."""
-_BY = "doctor"
+_BY = "/sf doctor"
 
 
 def mend(tx: Tx, rules: Rules, now: Instant) -> list[i.Fault]:

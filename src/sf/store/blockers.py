@@ -32,9 +32,9 @@ def reword(tx: Tx, blocker_id: str, detail: str) -> None:
     tx.run(_Q["reword_blocker"], id=blocker_id, detail=detail)
 
 
-def resolve_unit(tx: Tx, unit_id: str, by: str, now: Instant) -> int:
-    """Resolve everything open about a unit."""
-    return tx.run(_Q["resolve_unit_blockers"], unit=unit_id, by=by, now=now)
+def resolve_unit(tx: Tx, unit_id: str, by: str, now: Instant, *, but: str = "") -> int:
+    """Resolve everything open about a unit, but for one kind if it is named."""
+    return tx.run(_Q["resolve_unit_blockers"], unit=unit_id, by=by, now=now, but=but)
 
 
 def resolve_event(tx: Tx, event: str, by: str, now: Instant, unit_id: str | None = None) -> int:

@@ -58,7 +58,8 @@ VALUES (:id, :session, :event, :unit, :detail, :now)
 UPDATE session_blockers SET detail = :detail WHERE id = :id AND resolved_at IS NULL
 
 -- name: resolve_unit_blockers
-UPDATE session_blockers SET resolved_at = :now, resolved_by = :by WHERE unit_id = :unit AND resolved_at IS NULL
+UPDATE session_blockers SET resolved_at = :now, resolved_by = :by
+WHERE unit_id = :unit AND resolved_at IS NULL AND event <> :but
 
 -- name: resolve_blocker
 UPDATE session_blockers SET resolved_at = :now, resolved_by = :by WHERE id = :id AND resolved_at IS NULL
