@@ -11,11 +11,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sf.app import reports
+from sf.errors import SfError
+from sf.observe import trace
 from sf.scheduler.lock import ProjectLock
+from sf.store import sessions
 from tests.support.stage import (
     CONFIG,
     PASSING,
@@ -438,6 +442,53 @@ def test_pause_and_resume(stage: Stage) -> None:
     assert "lunch" in stage.sf("status").stdout
     assert stage.sf("resume").returncode == 0
     assert stage.sf("auto").returncode == 0
+
+
+def test_what_was_queued_is_applied_before_a_newer_command_and_a_refusal_of_it_is_told(stage: Stage) -> None:
+    stage.plan()
+    stage.queue("pause")
+    stage.queue("reply", question_id="milestone/m1", answer="blue")
+    assert stage.sf("resume").returncode == 0
+    told = "sf reply (milestone/m1 blue) was refused: no question waits as 'milestone/m1'"
+    assert told in stage.project.log_file("").read_text()
+    assert [row["kind"] for row in sessions.open_intents(stage.read)] == []
+    session = sessions.current(stage.read)
+    assert session is not None
+    assert session["status"] == "idle", "the older pause does not win"
+
+
+def test_a_refusal_by_the_loop_is_a_warning_of_its_own(stage: Stage) -> None:
+    stage.script(*PASSING)
+    stage.queue("uat_approve", unit_id="task/a9")
+    stage.auto()
+    [warning] = [
+        event.data["detail"] for event in stage.named("Warning") if "refused" in event.data["detail"]
+    ]
+    assert warning == "sf uat-approve (task/a9) was refused: there is no unit task/a9"
+    [span] = [span for span in _spans(stage) if span["operation"] == "intent"]
+    assert (span["attrs"], span["error"]) == ({"kind": "uat_approve"}, warning)
+
+
+def test_what_a_command_moves_without_an_autopilot_is_logged_and_traced(stage: Stage) -> None:
+    text = (
+        'name = "accepted"\nphases = ["execute", "verify", "uat", "merge", "complete"]\nrequire_uat = true\n'
+    )
+    stage.workflow("accepted", text)
+    stage.script(scene("execute", write("a.txt"), say()), *PASSING)
+    unit_id = stage.plan(adhoc=True, workflow="accepted")
+    stage.auto()
+    before = len(_spans(stage))
+    with pytest.raises(SfError, match='it takes "approve"'):
+        stage.submit("reply", question_id=unit_id, answer="looks good")
+    assert sessions.open_intents(stage.read) == []
+    stage.submit("uat_approve", unit_id=unit_id)
+    moved = [(span["attrs"]["from"], span["attrs"]["to"]) for span in _spans(stage)[before:]]
+    assert moved == [("uat", "merge")]
+    assert "from=uat to=merge" in stage.project.log_file("").read_text()
+
+
+def _spans(stage: Stage) -> list[dict[str, Any]]:
+    return [span for file in sorted(stage.project.trace.glob("*.jsonl")) for span in trace.read(file)]
 
 
 def test_wrong_state_is_told(stage: Stage) -> None:

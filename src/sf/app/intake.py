@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 
-from sf.app import stores
+from sf.app import stores, witnesses
 from sf.app.trust import load_config
 from sf.config.schema import Attention, Config
 from sf.domain.attention import Patience
-from sf.domain.clock import SystemClock
+from sf.domain.clock import Instant, SystemClock
+from sf.domain.events import Event
 from sf.domain.facts import WorktreeMode
 from sf.domain.ids import full_id
 from sf.domain.limits import Limits
@@ -87,7 +88,8 @@ def submit(project: Project, kind: str, payload: dict[str, Any]) -> dict[str, An
         payload = {**payload, "unit_id": full_id(payload["unit_id"])}
     now = SystemClock().now()
     place = stores.chosen(project, config)
-    intent_id = transact(place, lambda tx: sessions.intend(tx, kind, payload, now))
+    rules = rules_of(config)
+    intent_id = transact(place, lambda tx: _written(tx, kind, payload, rules, now))
     doorbell.ring(project.runtime)
     read = open_reader(place)
     deadline = time.monotonic() + _PATIENCE
@@ -102,19 +104,25 @@ def submit(project: Project, kind: str, payload: dict[str, Any]) -> dict[str, An
         answer = _answer(read, intent_id)
         if answer is not None:
             return answer
-        rules = rules_of(config)
-        transact(place, lambda tx: _apply(tx, intent_id, rules))
+        announced = transact(place, lambda tx: _apply(tx, intent_id, rules))
+        witnesses.write_down(project, config, announced)
     answer = _answer(read, intent_id)
     assert answer is not None
     return answer
 
 
-def _apply(tx: Tx, intent_id: str, rules: Rules) -> None:
-    row = sessions.intent(tx, intent_id)
-    assert row is not None
-    if row["applied_at"] is not None:  # by a loop on another machine, meanwhile
-        return
-    intents.apply_one(tx, row, rules, SystemClock().now())
+def _written(tx: Tx, kind: str, payload: dict[str, Any], rules: Rules, now: Instant) -> str:
+    """Write an intent down; its id. An answer that nothing takes is refused while its author looks on."""
+    # What is open may change what can be answered.
+    if kind in intents.ANSWERS and not sessions.open_intents(tx):
+        intents.try_out(tx, kind, payload, rules, now)
+    return sessions.intend(tx, kind, payload, now)
+
+
+def _apply(tx: Tx, intent_id: str, rules: Rules) -> list[Event]:
+    """Apply an intent, and before it what a loop that is gone left open; what is to be announced."""
+    intents.apply_open(tx, rules, SystemClock().now(), awaited=intent_id)
+    return tx.events
 
 
 def _answer(read: Tx, intent_id: str) -> dict[str, Any] | None:

@@ -10,13 +10,14 @@ from typing import TypeVar
 
 import msgspec
 
-from sf.app import stores
+from sf.app import stores, witnesses
 from sf.app.intake import rules_of
 from sf.app.logs import log_of
 from sf.app.reconciling import Survey, survey_unit
 from sf.app.trust import load_config
 from sf.config.schema import Config
 from sf.domain.clock import SystemClock
+from sf.domain.events import Event
 from sf.domain.ids import full_id
 from sf.domain.queue import standing
 from sf.domain.reverting import revert_message
@@ -200,9 +201,11 @@ async def _bench(project: Project, config: Config, place: Place, descriptor: int
     # As a starting autopilot does: the lock is held, so what is left is a dead one's.
     owned.clear_locks()
     await user.recover_landing()
-    database = Database(place)
+    announced: list[Event] = []
+    database = Database(place, announced.append)
     try:
         mode = config.harness.worktree_mode
         yield _Bench(project, config, database, Workshop(project, database, user, owned, SystemClock(), mode))
     finally:
         database.close()
+        witnesses.write_down(project, config, announced)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from sf.app.logs import log_of
+from sf.config.schema import Config
 from sf.domain import events
 from sf.observe.log import Log
 from sf.observe.trace import Tracer
+from sf.paths import Project
 
 Watcher = Callable[[events.Event], None]
 
@@ -48,7 +51,7 @@ def logger(log: Log) -> Watcher:
 
 
 def spans(tracer: Tracer) -> Watcher:
-    """Writes changes of phase to the trace."""
+    """Writes changes of phase, and what was refused later than asked for, to the trace."""
 
     def write(event: events.Event) -> None:
         if event.name == events.PHASE_CHANGE:
@@ -58,5 +61,26 @@ def spans(tracer: Tracer) -> Watcher:
                 started_at=event.at,
                 attrs={"unit_id": event.unit_id, **event.data},
             )
+        elif event.name == events.WARNING and "intent" in event.data:
+            tracer.span(
+                "intent",
+                trace_id=event.unit_id,
+                started_at=event.at,
+                attrs={"kind": event.data["intent"]},
+                error=event.data["detail"],
+            )
 
     return write
+
+
+def write_down(project: Project, config: Config, announced: Sequence[events.Event]) -> None:
+    """Log and trace what a command made true by itself; hooks are told by an autopilot only."""
+    if not announced:
+        return
+    log, tracer = log_of(project, config), Tracer(project.trace)
+    try:
+        for event in announced:
+            for write in (logger(log), spans(tracer)):
+                write(event)
+    finally:
+        tracer.close()

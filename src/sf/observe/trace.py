@@ -20,7 +20,9 @@ from sf.domain.ids import ulid
 SCHEMA_VERSION = 1
 _GATHER = 0.02
 _BATCH = 1000
-Operation = Literal["tool_call", "phase_transition", "model_request", "hook", "gate", "run", "recall"]
+Operation = Literal[
+    "tool_call", "phase_transition", "model_request", "hook", "gate", "run", "recall", "intent"
+]
 
 
 class Span(msgspec.Struct, frozen=True, omit_defaults=True):

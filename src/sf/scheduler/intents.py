@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from sf.domain import decide
+from sf.domain import decide, events
 from sf.domain.attention import SESSION_BUDGET
 from sf.domain.clock import Instant
 from sf.domain.excerpt import one_line, printable
@@ -24,12 +24,42 @@ Answer = dict[str, Any]
 Apply = Callable[[Tx, dict[str, Any], Rules, Instant], Answer]
 
 
-def apply_open(tx: Tx, rules: Rules, now: Instant) -> None:
-    """Apply every open intent in order. One that cannot be is answered with its error and changes nothing."""
+def apply_open(tx: Tx, rules: Rules, now: Instant, *, awaited: str = "") -> None:
+    """Apply every open intent in order. One that cannot be is answered with its error and changes nothing.
+
+    A refusal is announced, for the command may have ended long ago; not that of the one `awaited` here.
+    """
     # It may be about a unit of another machine, whose clock is ahead of this one's.
     floor.rise(tx)
     for row in sessions.open_intents(tx):
-        apply_one(tx, row, rules, now)
+        answer = apply_one(tx, row, rules, now)
+        if "error" in answer and row["id"] != awaited:
+            command = f"sf {row['kind'].replace('_', '-')}"
+            told = f"{command} ({_asked_for(row)}) was refused: {answer['error']}"
+            data = {"detail": told, "intent": row["kind"], "log": True}
+            tx.announce(events.Event(events.WARNING, now, data=data))
+
+
+def _asked_for(row: Row) -> str:
+    """The words of a command, as far as its row tells them."""
+    try:
+        payload = msgspec.json.decode(row["payload"], type=dict[str, Any])
+    except msgspec.DecodeError:
+        return "in words that this sf does not know"
+    names = ("unit_id", "question_id", "blocker_id", "answer", "reason", "goal")
+    return one_line(printable(" ".join(str(payload[name]) for name in names if name in payload)), 100)
+
+
+def try_out(tx: Tx, kind: str, payload: dict[str, Any], rules: Rules, now: Instant) -> None:
+    """Raise what would refuse an intent now. Nothing is changed, and nothing announced."""
+    announced = len(tx.events)
+    tx.run("SAVEPOINT trial")
+    try:
+        INTENTS[kind](tx, payload, rules, now)
+    finally:
+        tx.run("ROLLBACK TO trial")
+        tx.run("RELEASE trial")
+        del tx.events[announced:]
 
 
 def apply_one(tx: Tx, row: Row, rules: Rules, now: Instant) -> Answer:
@@ -267,6 +297,9 @@ def _force_dispatch(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant)
     lifecycle.arrived(tx, unit.id, rules, now)
     return {"unit_id": unit.id, "overrides": waiting}
 
+
+ANSWERS = frozenset({"reply", "reassess_resolve", "uat_approve", "uat_reject", "merge_resolve"})
+"""The intents that answer a question, which is there when they are written or never will be."""
 
 INTENTS: dict[str, Apply] = {
     "plan": _plan,
