@@ -17,7 +17,7 @@ from sf.domain.facts import WorktreeMode
 from sf.domain.ids import full_id
 from sf.domain.limits import Limits
 from sf.domain.spending import Caps, micro_usd
-from sf.errors import SfError
+from sf.errors import BadUsage, SfError
 from sf.harness.rules import Rules
 from sf.paths import Project
 from sf.scheduler import doorbell, intents, lock
@@ -84,6 +84,7 @@ def _patience(settings: Attention) -> dict[str, Patience]:
 def submit(project: Project, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
     """Have an intent applied and return its answer. Raises what refused it."""
     config = load_config(project)
+    _require_text(payload)
     if "unit_id" in payload:
         payload = {**payload, "unit_id": full_id(payload["unit_id"])}
     now = SystemClock().now()
@@ -109,6 +110,15 @@ def submit(project: Project, kind: str, payload: dict[str, Any]) -> dict[str, An
     answer = _answer(read, intent_id)
     assert answer is not None
     return answer
+
+
+def _require_text(payload: dict[str, Any]) -> None:
+    try:
+        msgspec.json.encode(payload)
+    except UnicodeEncodeError:
+        raise BadUsage(
+            "what you wrote is not UTF-8", hint="set the terminal to UTF-8, or use ASCII"
+        ) from None
 
 
 def _written(tx: Tx, kind: str, payload: dict[str, Any], rules: Rules, now: Instant) -> str:

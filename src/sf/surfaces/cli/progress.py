@@ -48,7 +48,7 @@ class Progress:
         line = self._line(event)
         if line:
             self._clear()
-            print(line, flush=True)
+            self._speech.say(line)
         if self._speech.live and (line or time.monotonic() - self._drawn_at > _REDRAW):
             self._draw()
 
@@ -127,7 +127,7 @@ class Progress:
         lines = [self._row(row) for row in self._rows.values()]
         total = f"{len(self._rows)} running · {count(self.tokens)} tokens · {money(self.cost)}"
         for line in [*lines, total]:
-            sys.stdout.write(line[: width - 1] + "\n")
+            sys.stdout.write(self._speech.shown(line)[: width - 1] + "\n")
         sys.stdout.flush()
         self._drawn = len(lines) + 1
         self._drawn_at = time.monotonic()

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import Any
 
 import msgspec
+
+_COLOURS = {"green": "32", "red": "31", "yellow": "33", "dim": "2", "bold": "1", "cyan": "36"}
+_PAINTED = re.compile(rf"\x1b\[(0|{'|'.join(_COLOURS.values())})m")
+_NOTHING = re.compile(r"(?!)")
+_UNSAFE = re.compile(
+    rf"{_PAINTED.pattern}|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
+"""Control characters, and those that turn the direction of writing; a colour is found as a whole."""
 
 
 class Speech:
@@ -27,9 +36,14 @@ class Speech:
         return self.live and not os.environ.get("NO_COLOR")
 
     def say(self, text: str = "") -> None:
-        """A line for a person; silent when headless."""
+        """A line for a person; silent when headless. What could steer their terminal is shown, not sent."""
         if not self.headless:
-            print(text, flush=True)
+            print(self.shown(text), flush=True)
+
+    def shown(self, text: str) -> str:
+        """The text as a terminal may have it: of control characters only line ends, tabs and sf's colours."""
+        kept = _PAINTED if self.colour else _NOTHING
+        return _UNSAFE.sub(lambda found: found[0] if kept.fullmatch(found[0]) else _escape(found[0]), text)
 
     def event(self, name: str, **data: Any) -> None:
         """A line for a program; silent otherwise."""
@@ -45,8 +59,12 @@ class Speech:
 
     def paint(self, text: str, colour: str) -> str:
         """Coloured text where colour is welcome."""
-        codes = {"green": "32", "red": "31", "yellow": "33", "dim": "2", "bold": "1", "cyan": "36"}
-        return f"\x1b[{codes[colour]}m{text}\x1b[0m" if self.colour else text
+        return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if self.colour else text
+
+
+def _escape(text: str) -> str:
+    code = ord(text[0])
+    return (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}") + text[1:]
 
 
 def _json(data: Any) -> bytes:
