@@ -18,6 +18,7 @@ from sf.domain.attention import Patience
 from sf.domain.phases import Phase
 from sf.domain.spending import Caps
 from sf.domain.units import BLOCKER_EVENT, WAY_OUT, HoldKind, Status
+from sf.harness import lifecycle
 from sf.harness.rules import Rules
 from sf.scheduler import replies, upkeep
 from sf.scheduler.intents import INTENTS
@@ -533,6 +534,32 @@ def test_an_acceptance_with_a_condition_accepts_nothing(ground: Ground, answer: 
     assert ground.unit(A).hold_kind is HoldKind.UAT
     ground.intend("reply", question_id=A, answer=" Yes ")
     assert ground.unit(A).hold_kind is None
+
+
+def test_a_look_that_finds_the_cause_still_there_asks_nothing_anew(ground: Ground) -> None:
+    def look(outcome: o.AnyOutcome) -> None:
+        ground.clock.advance(seconds=200)
+        ground.write(lambda tx: lifecycle.look_again(tx, A, ground.now))
+        assert attention.waiting(ground.read) == []
+        ground.run(A, outcome)
+
+    ground.rules = replace(GATED, patience={HoldKind.CHECKOUT_DIRTY.value: Patience("abandon", 600_000)})
+    park_dirty(ground)
+    [first], [blocker] = attention.waiting(ground.read), ground.blockers(A)
+    for wording in ("a.txt", "b.txt"):
+        look(o.Held(HoldKind.CHECKOUT_DIRTY, wording))
+        assert attention.waiting(ground.read) == [replace(first, question=wording)]
+        assert [row["id"] for row in ground.blockers(A)] == [blocker["id"]]
+    assert len([event for event in ground.events if event.name == "Held"]) == 1
+    look(o.GateFailed("unit", "no"))
+    while ground.unit(A).phase is not Phase.MERGE:
+        ground.run(A, o.Done())
+    ground.run(A, o.Held(HoldKind.CHECKOUT_DIRTY, "a.txt"))
+    [again] = attention.waiting(ground.read)
+    assert again.id != first.id, "it has moved meanwhile: another merge, another question"
+    ground.intend("reply", question_id=A, answer="retry")
+    ground.run(A, o.Held(HoldKind.CHECKOUT_DIRTY, "a.txt"))
+    assert attention.waiting(ground.read)[0].id != again.id, "a person answered it"
 
 
 def test_clearing_a_gates_blocker_leaves_the_question_that_holds_the_unit(ground: Ground) -> None:

@@ -10,6 +10,9 @@ from sf.domain.clock import Instant
 from sf.domain.units import HoldKind
 
 ABANDON = "abandon"
+LOOKED_AGAIN = "recheck"
+"""What closes a question whose unit is let go only to see whether its cause is still there."""
+
 SESSION_BUDGET = "session_budget"
 """The kind of the one question that is not about a unit."""
 

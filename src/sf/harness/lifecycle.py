@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from sf.domain import events
+from sf.domain.attention import LOOKED_AGAIN, Question
 from sf.domain.clock import Instant
 from sf.domain.decide import Move, arrive, forward, reassess
 from sf.domain.phases import Phase
@@ -69,11 +70,21 @@ def hold(
     now: Instant,
     data: dict[str, Any] | None = None,
 ) -> None:
-    """Park a unit with its reason, put the blocker up, and ask the operator."""
+    """Park a unit with its reason, put the blocker up, and ask the operator.
+
+    Where a look found the cause still there, the question is the old one: id, deadline, and told only once.
+    """
     units.set_hold(tx, unit.id, kind, detail, now)
     if data and BRANCH in data and unit.base_commit is None:
         # Another folder on the same store may have it.
         units.unbind_unit(tx, unit.id)
+    asked = _asked_before(tx, unit, kind)
+    if asked is not None:
+        attention.reopen(tx, asked.id, unit.session_id)
+        attention.reword(tx, asked.id, detail, data or {})
+        blockers.reopen(tx, asked.blocker_id or "", unit.session_id)
+        blockers.reword(tx, asked.blocker_id or "", detail)
+        return
     blocker_id = blockers.open_blocker(tx, unit.session_id, BLOCKER_EVENT[kind], unit.id, detail, now)
     attention.ask(
         tx,
@@ -89,6 +100,15 @@ def hold(
     tx.announce(
         events.Event(events.HELD, now, unit.id, {"kind": kind.value, "detail": detail, "blocker": blocker_id})
     )
+
+
+def _asked_before(tx: Tx, unit: Unit, kind: HoldKind) -> Question | None:
+    """The question of this kind that was closed only to look again, if the unit has not moved since."""
+    asked = attention.last(tx, unit.id, kind.value)
+    if asked is None or asked.answered_by != LOOKED_AGAIN or not (asked.closed_at and asked.blocker_id):
+        return None
+    moves = units.transitions(tx, unit.id)
+    return asked if not moves or moves[-1]["transitioned_at"] < asked.closed_at else None
 
 
 def _show_gate(tx: Tx, unit: Unit, move: Move, now: Instant) -> None:
@@ -111,6 +131,13 @@ def release(tx: Tx, unit_id: str, by: str, now: Instant) -> None:
     """Let a parked unit go on in the phase it stands in."""
     units.set_hold(tx, unit_id, None, "", now)
     resolve(tx, unit_id, by, now)
+
+
+def look_again(tx: Tx, unit_id: str, now: Instant) -> None:
+    """Let a parked unit go to see whether what held it is still there."""
+    units.set_hold(tx, unit_id, None, "", now)
+    attention.close_unit(tx, unit_id, LOOKED_AGAIN, now)
+    resolve(tx, unit_id, "auto", now)
 
 
 def arrived(tx: Tx, unit_id: str, rules: Rules, now: Instant) -> None:

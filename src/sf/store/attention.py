@@ -66,6 +66,11 @@ def reword(tx: Tx, question_id: str, question: str, data: dict[str, Any]) -> Non
     tx.run(_Q["reword"], id=question_id, question=question, data=msgspec.json.encode(data).decode())
 
 
+def reopen(tx: Tx, question_id: str, session_id: str) -> None:
+    """Ask a question again that nobody answered, as if it had not been closed."""
+    tx.run(_Q["reopen"], id=question_id, session=session_id)
+
+
 def postpone(tx: Tx, question_id: str, due_at: Instant, now: Instant) -> None:
     """Let an open question count as asked now, and get its default at another time."""
     tx.run(_Q["postpone"], id=question_id, due=due_at, now=now)

@@ -27,6 +27,11 @@ def open_blocker(tx: Tx, session_id: str, event: str, unit_id: str | None, detai
     return blocker_id
 
 
+def reopen(tx: Tx, blocker_id: str, session_id: str) -> None:
+    """Put a resolved blocker up again."""
+    tx.run(_Q["reopen_blocker"], id=blocker_id, session=session_id)
+
+
 def reword(tx: Tx, blocker_id: str, detail: str) -> None:
     """Tell what an open blocker is about in other words."""
     tx.run(_Q["reword_blocker"], id=blocker_id, detail=detail)

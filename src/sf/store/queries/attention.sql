@@ -11,6 +11,9 @@ SELECT * FROM attention WHERE closed_at IS NULL AND unit_id = :unit ORDER BY id
 -- name: reword
 UPDATE attention SET question = :question, data = :data WHERE id = :id AND closed_at IS NULL
 
+-- name: reopen
+UPDATE attention SET closed_at = NULL, answered_by = NULL, session_id = :session WHERE id = :id AND answer IS NULL
+
 -- name: postpone
 UPDATE attention SET due_at = :due, created_at = :now WHERE id = :id AND closed_at IS NULL
 

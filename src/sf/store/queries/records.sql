@@ -54,6 +54,9 @@ SELECT * FROM evidence WHERE unit_id = :unit ORDER BY id
 INSERT INTO session_blockers (id, session_id, event, unit_id, detail, created_at)
 VALUES (:id, :session, :event, :unit, :detail, :now)
 
+-- name: reopen_blocker
+UPDATE session_blockers SET resolved_at = NULL, resolved_by = NULL, session_id = :session WHERE id = :id
+
 -- name: reword_blocker
 UPDATE session_blockers SET detail = :detail WHERE id = :id AND resolved_at IS NULL
 
