@@ -389,6 +389,11 @@ def test_dispatch_a_prompt_and_a_unit_out_of_turn(stage: Stage) -> None:
     stage.plan("later")
     stage.sf("next")
     stage.sf("next")
+    stage.sf("pause")
+    halted = stage.sf("dispatch", "task/m1/s1/t2")
+    assert (halted.returncode, halted.stdout) == (3, "the session is paused → sf resume, then sf auto\n")
+    assert stage.unit("task/m1/s1/t2").open_blockers == 1, "what was not dispatched waits as before"
+    stage.sf("resume")
     forced = stage.sf("dispatch", "task/m1/s1/t2")
     assert "although it waits for task/m1/s1/t1" in forced.stdout
     assert stage.unit("task/m1/s1/t2").attempt == 1

@@ -99,19 +99,20 @@ class Driven:
         self.goals.append(name)
         self.model.goal(name)
 
-    def take(self, seen: Unit, holder: str) -> Lease | None:
+    def take(self, seen: Unit, holder: str, *, out_of_turn: bool = False) -> Lease | None:
         """Claim as someone who looked at some time."""
         rules = self.ground.rules
+        take = claims.take_out_of_turn if out_of_turn else claims.take
         claimed = self.ground.write(
-            lambda tx: claims.take(tx, seen, holder=holder, host="h", rules=rules, now=self.ground.now)
+            lambda tx: take(tx, seen, holder=holder, host="h", rules=rules, now=self.ground.now)
         )
         return claimed[1] if claimed else None
 
-    def claim(self, piece: Piece, holder: str) -> None:
+    def claim(self, piece: Piece, holder: str, *, out_of_turn: bool = False) -> None:
         """Take a unit that is ready; at its limit it is parked."""
         seen = self.ground.unit(piece.id)
         self.seen = [*self.seen[-5:], seen]
-        lease = self.take(seen, holder)
+        lease = self.take(seen, holder, out_of_turn=out_of_turn)
         if piece.attempt < piece.allowance and self.model.must_wait_to_merge(piece):
             assert lease is None, "two merges at once"
             return
@@ -181,10 +182,10 @@ class Driven:
     def force(self, piece: Piece, holder: str) -> None:
         """Dispatch out of turn."""
         self.ground.intend("force_dispatch", unit_id=piece.id)
-        piece.needs.clear()
-        self.model.arrive(piece)
-        if piece.hold is None and not piece.terminal:
-            self.claim(piece, holder)
+        if piece.attempt < piece.allowance:
+            piece.needs.clear()
+            self.model.arrive(piece)
+        self.claim(piece, holder, out_of_turn=True)
 
     def pause_or_resume(self) -> None:
         """The other of the two."""

@@ -263,8 +263,9 @@ class Model:
             case o.Crashed():
                 over = self.count(piece, "interruptions", piece.phase) >= self.limits.max_interruptions
                 self._stay(piece, "interrupted", hold="crash_loop" if over else None)
-            case o.Waiting(seconds=seconds):
-                if self.counters.get((piece.id, piece.plan_version, "waits", ""), 0) < self.limits.max_waits:
+            case o.Waiting(seconds=seconds, unanswered=unanswered):
+                waits = self.counters.get((piece.id, piece.plan_version, "waits", ""), 0)
+                if unanswered and waits < self.limits.max_waits:
                     self.count(piece, "waits")
                     piece.allowance += 1
                 self._stay(piece, "pending", due=self.now + max(1, int(seconds * 1000)))

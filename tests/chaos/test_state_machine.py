@@ -170,6 +170,7 @@ class Orchestrators(RuleBasedStateMachine):
             and piece.hold is None
             and piece.open_children == 0
             and piece.lane_open
+            and piece.parent_ready
             and (piece.open_blockers or piece.due is not None)
         ]
 

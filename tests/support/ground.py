@@ -118,11 +118,12 @@ class Ground:
         self.write(lambda tx: leases.wake_due(tx, self.now))
         return [unit.id for unit in leases.ready(self.read, EVERY_PHASE)]
 
-    def claim(self, unit_id: str, holder: str = "me") -> Lease | None:
+    def claim(self, unit_id: str, holder: str = "me", *, out_of_turn: bool = False) -> Lease | None:
         """Take a unit as the loop would."""
         unit = self.unit(unit_id)
+        take = claims.take_out_of_turn if out_of_turn else claims.take
         claimed = self.write(
-            lambda tx: claims.take(tx, unit, holder=holder, host="host", rules=self.rules, now=self.now)
+            lambda tx: take(tx, unit, holder=holder, host="host", rules=self.rules, now=self.now)
         )
         return claimed[1] if claimed else None
 

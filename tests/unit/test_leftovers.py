@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import socket
 
+import pytest
+
 from sf.domain import outcomes as o
 from sf.domain.phases import Phase
 from sf.domain.spending import Caps
 from sf.domain.units import HoldKind, Status
 from sf.scheduler import claims, recovery
 from sf.store import attention, runs, spending, units
-from tests.support.ground import Ground
+from tests.support.ground import Ground, Refused
 from tests.support.samples import milestone_plan, piece, task
 
 M, S, T1, T2 = "milestone/m1", "slice/m1/s1", "task/m1/s1/t1", "task/m1/s1/t2"
@@ -101,5 +103,27 @@ def test_an_old_look_does_not_park_a_unit_that_has_moved_on(ground: Ground) -> N
 def test_a_planned_task_that_is_forced_out_of_turn_passes_research_all_the_same(ground: Ground) -> None:
     planned(ground)
     assert ground.unit(T2).phase is Phase.RESEARCH, "it waits for the first"
-    ground.intend("force_dispatch", unit_id=T2)
-    assert ground.unit(T2).phase is Phase.EXECUTE
+    assert ground.intend("force_dispatch", unit_id=T2)["overrides"] == [T1]
+    assert ground.unit(T2).phase is Phase.RESEARCH, "nothing is forgotten before it is taken"
+    assert ground.unit(T2).open_blockers == 1
+    assert ground.claim(T2, out_of_turn=True) is not None
+    assert (ground.unit(T2).phase, ground.unit(T2).open_blockers) == (Phase.EXECUTE, 0)
+    assert "although it waits for task/m1/s1/t1" in ground.events[-2].data["detail"]
+
+
+def test_what_cannot_be_taken_out_of_turn_waits_as_before(ground: Ground) -> None:
+    planned(ground)
+    before = ground.unit(T2)
+    assert ground.claim(T1) is not None
+    ground.events.clear()
+    assert ground.claim(T2, out_of_turn=True) is None, "the other one works in the worktree"
+    after = ground.unit(T2)
+    assert (after.phase, after.open_blockers, ground.events) == (before.phase, 1, [])
+
+
+def test_a_task_is_not_dispatched_before_its_slice_may_begin(ground: Ground) -> None:
+    ground.plant()
+    ground.run(M, o.Done(), o.Planned(milestone_plan(piece("s"), piece("t", after=("s",)))))
+    with pytest.raises(Refused, match="cannot begin before slice/m1/s2, which waits for slice/m1/s1"):
+        ground.intend("force_dispatch", unit_id="task/m1/s2/t1")
+    assert ground.claim("task/m1/s2/t1", out_of_turn=True) is None

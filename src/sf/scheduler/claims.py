@@ -16,6 +16,39 @@ from sf.store.tx import Tx
 LEASE_MS = 60_000
 
 
+def take_out_of_turn(
+    tx: Tx, unit: Unit, *, holder: str, host: str, rules: Rules, now: Instant, station: str = ""
+) -> tuple[Unit, Lease] | None:
+    """`take`, although the unit waits for others: that is forgotten for good, unless it cannot be taken."""
+    announced = len(tx.events)
+    tx.run("SAVEPOINT out_of_turn")
+    # One that has had its runs is parked as in its turn.
+    freed = _freed(tx, unit, rules, now) if unit.attempt < unit.run_allowance else unit
+    # A unit that another has run since it was looked at is not the one that was asked for.
+    fits = freed.attempt == unit.attempt and freed.hold_kind is None and not freed.open_children
+    taken = (
+        take(tx, freed, holder=holder, host=host, rules=rules, now=now, station=station)
+        if fits and freed.parent_ready
+        else None
+    )
+    if taken is None and freed.attempt < freed.run_allowance:
+        tx.run("ROLLBACK TO out_of_turn")
+        del tx.events[announced:]
+    tx.run("RELEASE out_of_turn")
+    return taken
+
+
+def _freed(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> Unit:
+    """The unit as it is once it waits for nobody."""
+    waiting = [other.id for other in relations.upstream(tx, unit.id) if not other.terminal]
+    relations.forget_blockers(tx, unit.id)
+    lifecycle.arrived(tx, unit.id, rules, now)
+    if waiting:
+        told = f"is dispatched although it waits for {', '.join(waiting)}"
+        tx.announce(events.Event(events.WARNING, now, unit.id, {"detail": told, "log": True}))
+    return units.get(tx, unit.id)
+
+
 def take(
     tx: Tx, unit: Unit, *, holder: str, host: str, rules: Rules, now: Instant, station: str = ""
 ) -> tuple[Unit, Lease] | None:

@@ -279,7 +279,7 @@ def _force(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> str:
 
 
 def _force_dispatch(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
-    """Whether a unit may be dispatched out of turn at a station, and what that overrides."""
+    """Whether a unit may be dispatched out of turn at a station, and what its claim would override."""
     unit = units.get(tx, payload["unit_id"])
     if unit.station is not None and unit.station != payload.get("station"):
         raise WrongState(f"{unit.id} belongs to another folder: {unit.station}", hint="dispatch it there")
@@ -289,13 +289,24 @@ def _force_dispatch(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant)
         raise WrongState(f"{unit.id} waits for you: {unit.hold_kind}", hint=f"sf why {unit.id}")
     if unit.open_children:
         raise WrongState(f"{unit.id} waits for {unit.open_children} open child(ren)")
+    if not unit.parent_ready and unit.parent_id:
+        raise _too_early(tx, unit, units.get(tx, unit.parent_id))
     owner = relations.lane_owner(tx, unit.parent_id) if unit.in_slice and unit.parent_id else None
     if owner not in (None, unit.id):
         raise WrongState(f"{owner} works in the worktree that {unit.id} needs", hint=f"sf why {owner}")
-    waiting = [other.id for other in relations.upstream(tx, unit.id) if not other.terminal]
-    relations.forget_blockers(tx, unit.id)
-    lifecycle.arrived(tx, unit.id, rules, now)
-    return {"unit_id": unit.id, "overrides": waiting}
+    return {"unit_id": unit.id, "overrides": _waits_for(tx, unit)}
+
+
+def _waits_for(tx: Tx, unit: Unit) -> list[str]:
+    return [other.id for other in relations.upstream(tx, unit.id) if not other.terminal]
+
+
+def _too_early(tx: Tx, unit: Unit, container: Unit) -> WrongState:
+    """The branch of a slice must begin with what the slice needs."""
+    needs = _waits_for(tx, container)
+    state = f"waits for {', '.join(needs)}" if needs else f"is in {container.phase}"
+    hint = f"sf auto takes them in order; sf why {container.id}"
+    return WrongState(f"{unit.id} cannot begin before {container.id}, which {state}", hint=hint)
 
 
 ANSWERS = frozenset({"reply", "reassess_resolve", "uat_approve", "uat_reject", "merge_resolve"})

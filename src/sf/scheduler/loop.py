@@ -263,10 +263,9 @@ class Loop:
             if station:
                 # Others write to the store as well, by clocks of their own.
                 floor.rise(tx)
+            take = claims.take if self._selection.force is None else claims.take_out_of_turn
             tried = [
-                claims.take(
-                    tx, unit, holder=self._holder, host=self._host, station=station, rules=rules, now=now
-                )
+                take(tx, unit, holder=self._holder, host=self._host, station=station, rules=rules, now=now)
                 for unit in batch
             ]
             missed = [unit for unit, claimed in zip(batch, tried, strict=True) if claimed is None]

@@ -70,7 +70,5 @@ def dispatch(speech: Speech, what: str, workflow: str | None) -> int:
         answer = planning.plan(project, what, workflow=workflow, adhoc=True)
         speech.say(f"{answer['unit_id']}: {answer['title']}")
         return drive(project, speech, Selection(only=frozenset({answer["unit_id"]})))
-    answer = intake.submit(project, "force_dispatch", {"unit_id": unit_id, "station": project.key})
-    if answer["overrides"]:
-        speech.say(f"warning: {unit_id} is dispatched although it waits for {', '.join(answer['overrides'])}")
+    intake.submit(project, "force_dispatch", {"unit_id": unit_id, "station": project.key})
     return drive(project, speech, Selection(force=unit_id, most=1))
