@@ -235,6 +235,14 @@ def test_configuration_is_reloaded_live_and_a_bad_one_keeps_the_last_good(stage:
     assert "config drift detected — restart to apply: harness.context_compact_at" in seen[0]
 
 
+def test_a_hook_may_be_a_script_longer_than_a_name_can_be(stage: Stage) -> None:
+    stage.configure(f"{CONFIG}[harness.hooks]\nbefore_run = \"sh -c 'true {'x' * 300}'\"\n")
+    stage.workflow("short", SHORT)
+    stage.script(scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan(workflow="short", adhoc=True)
+    assert stage.auto().ending == "done"
+
+
 _SECOND_TIME = """#!/bin/sh
 echo x >> "$SF_PROJECT_ROOT/../tries"
 [ $(wc -l < "$SF_PROJECT_ROOT/../tries") -gt 1 ]

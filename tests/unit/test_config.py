@@ -96,6 +96,11 @@ def test_every_problem_of_both_files_is_listed_with_its_key(files: Files) -> Non
         ("[tiers.fast]\nmodels = []\n", "tiers.fast.models"),
         ('[providers.openai]\napi_key = "sk-123"\n', "api_key"),
         ('[harness.hooks.timeouts]\nafter_lunch = "1s"\n', "after_lunch"),
+        ('[harness.hooks]\non_event.held = ["notify-send it\'s-held"]\n', "harness.hooks.on_event.held"),
+        ('[harness.hooks]\npost_unit = ["true", ""]\n', "harness.hooks.post_unit"),
+        ('[harness.hooks]\npre_dispatch = [" "]\n', "harness.hooks.pre_dispatch"),
+        ("[harness.hooks]\npre_tool_use = [\"''\"]\n", "harness.hooks.pre_tool_use"),
+        ('[harness.hooks]\nbefore_run = " "\n', "harness.hooks.before_run"),
         ("[harness.concurrency.max_agents_by_phase]\ncomplete = 1\n", "complete"),
         ("harness = 3\n", "harness"),
         ("[harness\n", "TOML"),
@@ -111,6 +116,12 @@ def test_a_setting_that_makes_no_sense_is_refused_by_its_key(files: Files, text:
     with pytest.raises(InvalidConfig) as refused:
         files.load(text)
     assert any(key in problem for problem in refused.value.problems)
+
+
+def test_an_empty_hook_switches_one_of_the_global_file_off(files: Files) -> None:
+    home = '[harness.hooks]\nbefore_run = "./prepare.sh"\n'
+    assert files.load("", home).harness.hooks.commands() == [("before_run", "./prepare.sh")]
+    assert files.load('[harness.hooks]\nbefore_run = ""\n', home).harness.hooks.commands() == []
 
 
 def test_a_unit_that_had_all_its_runs_may_be_abandoned_by_default(files: Files) -> None:
@@ -263,6 +274,11 @@ async def test_an_invalid_file_keeps_the_last_good_configuration(files: Files) -
     reloaded = await watched.poll()
     assert reloaded is not None
     assert "max_atempts" in reloaded.problems[0]
+    assert watched.current.harness.max_attempts == 2
+    files.project.write_text('[harness.hooks]\npost_unit = ["say it\'s done"]\n')
+    reloaded = await watched.poll()
+    assert reloaded is not None
+    assert "harness.hooks.post_unit" in reloaded.problems[0]
     assert watched.current.harness.max_attempts == 2
     files.project.write_text("[harness]\nmax_attempts = 4\n")
     assert await watched.poll() is not None

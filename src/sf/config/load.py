@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tomllib
 from pathlib import Path
 from typing import Any
 
 from sf.config import check
-from sf.config.schema import Attention, Config, Memory
+from sf.config.schema import Attention, Config, Hooks, Memory
 from sf.domain import attention
 from sf.domain.phases import Phase
 from sf.errors import InvalidConfig, UnsafeConfig
@@ -95,11 +96,7 @@ def _cross_checks(config: Config, file: str) -> list[str]:
     found += [f"{file}: {problem}" for problem in _attention_problems(config.attention)]
     found += [f"{file}: store.url: {wrong}" for wrong in _store_problems(config.store.url)]
     found += [f"{file}: memory.{wrong}" for wrong in _memory_problems(config.memory)]
-    for hook in harness.hooks.timeouts:
-        if hook not in _HOOK_TYPES:
-            found.append(
-                f"{file}: harness.hooks.timeouts.{hook}: unknown hook; allowed: {', '.join(_HOOK_TYPES)}"
-            )
+    found += [f"{file}: harness.hooks.{wrong}" for wrong in _hook_problems(harness.hooks)]
     # Without these the loop would never rest, and a memory that hangs would hold work up.
     for key, value in (("harness.tick", harness.tick), ("memory.deadline", config.memory.deadline)):
         if value < _SHORTEST:
@@ -125,6 +122,19 @@ def _attention_problems(settings: Attention) -> list[str]:
                 f"attention.defaults.{kind}: only a person allows more runs; "
                 f'take it out, or let it be "{attention.ABANDON}"'
             )
+    return found
+
+
+def _hook_problems(hooks: Hooks) -> list[str]:
+    allowed = ", ".join(_HOOK_TYPES)
+    unknown = [hook for hook in hooks.timeouts if hook not in _HOOK_TYPES]
+    found = [f"timeouts.{hook}: unknown hook; allowed: {allowed}" for hook in unknown]
+    for key, command in hooks.commands():
+        try:
+            if not (words := shlex.split(command)) or not words[0]:
+                found.append(f"{key}: {command!r} is no command")
+        except ValueError as error:
+            found.append(f"{key}: {command!r} is no command: {str(error).lower()} (quote as in a shell)")
     return found
 
 

@@ -73,6 +73,14 @@ class Hooks(Section, frozen=True):
     before_remove: str = ""
     timeouts: dict[str, Seconds] = {}
 
+    def commands(self) -> list[tuple[str, str]]:
+        """Every command that is configured, each with its key; an empty one that stands alone is none."""
+        listed = {key: getattr(self, key) for key in ("pre_dispatch", "pre_tool_use", "post_unit")}
+        listed |= {f"on_event.{event}": commands for event, commands in self.on_event.items()}
+        alone = ("after_create", "before_run", "after_run", "before_remove")
+        found = [(key, command) for key, commands in listed.items() for command in commands]
+        return [*found, *((key, command) for key in alone if (command := getattr(self, key)))]
+
 
 class Gates(Section, frozen=True):
     """[harness.gates]: scripts that prove or refuse a tree."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 from sf.errors import OutsideAreas
 from sf.harness.agent import Agent
@@ -90,15 +91,21 @@ def _judge(agent: Agent, changes: Sequence[FileChange], *, by_areas: bool) -> li
 def _scripts(desk: Desk) -> set[str]:
     """The gates and hooks that lie in the repository: what proves an agent's work is not the agent's."""
     gates, hooks, root = desk.config.harness.gates, desk.config.harness.hooks, desk.project.root
-    single = (hooks.after_create, hooks.before_run, hooks.after_run, hooks.before_remove)
-    told = [command for commands in hooks.on_event.values() for command in commands]
     named = [*gates.post_task, *gates.post_slice, *gates.post_milestone]
-    for command in (*hooks.pre_dispatch, *hooks.pre_tool_use, *hooks.post_unit, *single, *told):
+    for _, command in hooks.commands():
         # Any word: `sh tools/setup.sh` runs a file of the repository too.
-        named += [word for word in shlex.split(command) if (root / word).is_file()]
+        named += [word for word in shlex.split(command) if _is_file(root / word)]
     paths = [script_path(root, name) for name in named]
     real = [path.resolve() for path in paths]
     return {str(path.relative_to(root)) for path in (*paths, *real) if path.is_relative_to(root)}
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        # A word may be a whole script (`sh -c "…"`), longer than a name can be.
+        return False
 
 
 _FOREIGN = "it lies in a submodule, which is another repository: it cannot be part of this work"
