@@ -44,6 +44,7 @@ DEFAULT_TIMEOUTS: dict[str, float] = {
 }
 
 
+_NO_LIMIT = 1e8
 _FIRST_LINE = 256
 """More of a first line the kernel does not read either."""
 
@@ -165,8 +166,8 @@ class HookRunner:
         return f"{kind} {trace_id} {command} {self._root}"
 
     def timeout(self, kind: HookType) -> float:
-        """How long a hook may take."""
-        return float(self.hooks.timeouts.get(kind, DEFAULT_TIMEOUTS[kind]))
+        """How long a hook may take, in seconds; 0 in the configuration is no limit."""
+        return float(self.hooks.timeouts.get(kind, DEFAULT_TIMEOUTS[kind])) or _NO_LIMIT
 
     def argv(self, command: str) -> list[str]:
         """The command's words; a relative script is looked for in the project, since hooks run elsewhere."""
