@@ -468,6 +468,16 @@ def _hook(stage: Stage) -> None:
     stage.configure(CONFIG + '[harness.hooks]\nbefore_run = "./no/such.sh"\n')
 
 
+def _hooks_of_lists(stage: Stage) -> None:
+    hooks = 'pre_tool_use = ["./.sf/hooks/nope.sh"]\non_event.held = ["./.sf/hooks/gone.sh"]\n'
+    stage.configure(f"{CONFIG}[harness.hooks]\n{hooks}")
+
+
+def _interpreter(stage: Stage) -> None:
+    stage.hook("post", "#!/no/such/thing\n")
+    stage.configure(CONFIG + '[harness.hooks]\npost_unit = ["./.sf/hooks/post.sh"]\n')
+
+
 def _run_bit(stage: Stage) -> None:
     stage.hook("after", "#!/bin/sh\n")
     (stage.project.dot / "hooks" / "after.sh").chmod(0o644)
@@ -502,6 +512,9 @@ def _other_program(stage: Stage) -> None:
         (_branch, "branches", "fail", "there is no branch 'main'"),
         (_repository, "work", "fail", "is gone, and with it the work of"),
         (_hook, "hooks", "fail", "there is no such file"),
+        (_hooks_of_lists, "hooks", "fail", "nope.sh"),
+        (_hooks_of_lists, "hooks", "fail", "gone.sh"),
+        (_interpreter, "hooks", "fail", "/no/such/thing"),
         (_run_bit, "hooks", "fail", "has no run bit"),
         (_filter, "attributes", "warn", "filter=lfs"),
         (_empty_database, "database", "fail", "is empty"),

@@ -10,7 +10,7 @@ import shutil
 from sf.app.checks import Check
 from sf.app.stores import place_of
 from sf.app.trust import load_config, load_trusted
-from sf.harness.hooks import script_path
+from sf.harness.hooks import script_path, unrunnable
 from sf.paths import Project
 from sf.scheduler import leftovers, lock
 from sf.store import sessions, units
@@ -34,28 +34,24 @@ async def _owned(project: Project) -> OwnedRepository | None:
 
 def hooks(project: Project) -> Check:
     """Every configured hook can be run."""
-    configured = load_config(project).harness.hooks
-    single = (configured.after_create, configured.before_run, configured.after_run, configured.before_remove)
-    commands = [*configured.pre_dispatch, *configured.post_unit, *(name for name in single if name)]
-    problems = [wrong for command in dict.fromkeys(commands) if (wrong := _unrunnable(project, command))]
+    commands = dict.fromkeys(command for _, command in load_config(project).harness.hooks.commands())
+    problems = [wrong for command in commands if (wrong := _unrunnable(project, command))]
     if problems:
         return Check("hooks", "fail", "; ".join(problems))
-    return Check("hooks", "pass", f"{len(set(commands))} runnable" if commands else "none configured")
+    return Check("hooks", "pass", f"{len(commands)} runnable" if commands else "none configured")
 
 
 def _unrunnable(project: Project, command: str) -> str:
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        return f"hook {command!r}: {error}"
-    if not words:
-        return f"hook {command!r}: is empty"
+    words = shlex.split(command)
     if "/" not in words[0]:
         return "" if shutil.which(words[0]) else f"hook {command!r}: there is no command {words[0]}"
     path = script_path(project.root, words[0])
     if not path.is_file():
         return f"hook {command!r}: there is no such file ({path})"
-    return "" if os.access(path, os.X_OK) else f"hook {command!r}: has no run bit (chmod +x {path})"
+    if not os.access(path, os.X_OK):
+        return f"hook {command!r}: has no run bit (chmod +x {path})"
+    wrong = unrunnable(path)
+    return f"hook {command!r}: {wrong}" if wrong else ""
 
 
 def attributes(project: Project) -> Check:
