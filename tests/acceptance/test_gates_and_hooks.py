@@ -8,9 +8,10 @@ import time
 import pytest
 
 from sf.domain import events
+from sf.domain.decide import Counter
 from sf.domain.phases import Phase
 from sf.domain.units import HoldKind
-from sf.store import records, runs, sessions
+from sf.store import ledger, records, runs, sessions
 from tests.support.stage import CONFIG, PASSING, SHORT, Stage, call, plan_scene, say, scene, task, write
 
 ONE = {"title": "S", "tasks": [task("T")]}
@@ -174,6 +175,39 @@ def test_a_post_unit_hook_that_refuses_stops_the_session(stage: Stage) -> None:
     assert stage.unit("slice/m1/s1").verdict is None
 
 
+def test_of_a_unit_that_one_post_unit_hook_refuses_the_others_are_told(stage: Stage) -> None:
+    stage.hook("one", "#!/bin/sh\nexit 1\n")
+    stage.hook("two", '#!/bin/sh\necho $SF_UNIT_ID >> "$SF_PROJECT_ROOT/../told"\nexit 4\n')
+    _ready(stage, CONFIG + '[harness.hooks]\npost_unit = ["./.sf/hooks/one.sh", "./.sf/hooks/two.sh"]\n')
+    result = stage.auto()
+    assert result.ending == "failed"
+    assert "one.sh" in result.detail, "the first refusal is the session's"
+    assert (stage.root.parent / "told").read_text() == "task/m1/s1/t1\n"
+
+
+@pytest.mark.conforms("C-17")
+@pytest.mark.parametrize("kind", ["post_unit", "pre_dispatch"])
+def test_a_refusal_interrupts_what_runs_and_charges_nothing(stage: Stage, kind: str) -> None:
+    stage.hook("no", '#!/bin/sh\n[ "$SF_UNIT_ID" != task/a2 ] || [ "$SF_PHASE" = execute ]\n')
+    quickly = CONFIG.replace("[harness]", '[harness]\ntool_abort_grace = "100ms"', 1)
+    stage.configure(f'{quickly}[harness.hooks]\n{kind} = ["./.sf/hooks/no.sh"]\n')
+    stage.workflow("short", SHORT)
+    quick = scene("execute", write("b.txt"), say(), unit="quick")
+    stage.script(scene("execute", call("bash", command="sleep 30"), say(), unit="long"), quick, *PASSING)
+    stage.plan("long", adhoc=True, workflow="short")
+    stage.plan("quick", adhoc=True, workflow="short")
+    started = time.monotonic()
+    result = stage.auto()
+    assert result.ending == "failed" and "refused task/a2" in result.detail
+    assert time.monotonic() - started < 15
+    [run] = runs.of_unit(stage.read, "task/a1")
+    assert run.outcome == "interrupted"
+    assert ledger.count(stage.read, stage.unit("task/a1"), Counter("interruptions", "execute")) == 0
+    stage.configure(CONFIG)
+    stage.script(scene("execute", write("a.txt"), say(), unit="long"), quick, *PASSING)
+    assert stage.auto().ending == "done", "the next session goes on with it"
+
+
 def test_what_was_paused_stays_paused_when_a_hook_refuses(stage: Stage) -> None:
     stage.hook("post", "#!/bin/sh\necho no >&2; exit 1\n")
     _ready(stage, CONFIG + '[harness.hooks]\npost_unit = ["./.sf/hooks/post.sh"]\n')
@@ -201,6 +235,22 @@ def test_a_post_unit_hook_that_hangs_is_killed_and_the_work_goes_on(stage: Stage
     started = time.monotonic()
     assert stage.auto().ending == "done"
     assert time.monotonic() - started < 30
+
+
+@pytest.mark.conforms("C-17")
+def test_a_pre_dispatch_hook_that_hangs_is_killed_and_the_next_one_is_asked(stage: Stage) -> None:
+    stage.hook("hang", "#!/bin/sh\nsleep 60\n")
+    stage.hook("next", '#!/bin/sh\n[ -f "$SF_PROJECT_ROOT/../asked" ] && exit 1\ntouch ../asked\n')
+    _ready(
+        stage,
+        CONFIG
+        + '[harness.hooks]\npre_dispatch = ["./.sf/hooks/hang.sh", "./.sf/hooks/next.sh"]\n'
+        + 'timeouts.pre_dispatch = "100ms"\n',
+    )
+    result = stage.auto()
+    assert result.ending == "failed" and "next.sh" in result.detail
+    assert stage.unit("milestone/m1").attempt == 1, "dispatched once, then refused"
+    assert any("took longer" in event.data["detail"] for event in stage.named(events.WARNING))
 
 
 @pytest.mark.conforms("C-62")

@@ -10,9 +10,10 @@ from sf.domain.runs import Lease
 from sf.domain.units import Unit
 from sf.errors import BadUsage, GitFailed, HookFailed, HookTimeout, SfError
 from sf.harness import artifacts, lessons
-from sf.harness.attempt import hook_variables, run_hook
+from sf.harness.attempt import run_hook
 from sf.harness.desk import Desk
 from sf.harness.results import Told, unit_result
+from sf.scheduler import unit_hooks
 from sf.store import leases, runs, sessions, units
 from sf.workspaces.changes import between
 from sf.workspaces.refusals import CheckoutBusy
@@ -176,17 +177,6 @@ async def _keep_branch(desk: Desk, unit: Unit, branch: str, tip: str) -> None:
 async def _post_unit(desk: Desk, unit: Unit) -> None:
     verdict: Told = "canceled" if unit.verdict is None else unit.verdict
     desk.announce(events.POST_UNIT, unit.id, verdict=verdict)
-    commands = desk.hooks.commands("post_unit")
-    if not commands:
-        return
-    told = unit_result(desk, unit, verdict=verdict, error="" if unit.succeeded else unit.hold_detail)
-    variables = hook_variables(desk, unit, "", unit.workspace or "")
-    for command in commands:
-        try:
-            await desk.hooks.one(
-                *("post_unit", command, told), cwd=desk.project.root, trace_id=unit.id, variables=variables
-            )
-        except HookTimeout as error:
-            # The others are told all the same.
-            desk.log.warning("hook failed", unit_id=unit.id, unit_type=unit.type, error=error.line())
-            desk.announce(events.WARNING, unit.id, detail=error.message)
+    if desk.hooks.commands("post_unit"):
+        told = unit_result(desk, unit, verdict=verdict, error="" if unit.succeeded else unit.hold_detail)
+        await unit_hooks.tell(desk, unit, told)

@@ -16,12 +16,10 @@ from sf.domain.attention import back_pressure
 from sf.domain.clock import Instant
 from sf.domain.runs import Lease
 from sf.domain.units import Unit
-from sf.errors import HookFailed, HookTimeout
-from sf.harness.attempt import hook_variables
+from sf.errors import HookFailed
 from sf.harness.desk import Desk
-from sf.harness.results import unit_result
 from sf.paths import DRIFT_FILE
-from sf.scheduler import admission, claims, closing, intents, recovery
+from sf.scheduler import admission, claims, closing, intents, recovery, unit_hooks
 from sf.scheduler.admission import Selection
 from sf.scheduler.conduct import Conduct
 from sf.scheduler.housekeeping import Housekeeper
@@ -204,7 +202,7 @@ class Loop:
             try:
                 await closing.close(self._desk, unit)
             except HookFailed as error:
-                self._fail(f"a PostUnit hook refused {unit.id}: {error.message}")
+                self._abort(f"a PostUnit hook refused {unit.id}: {error.message}")
             except OSError as error:
                 # Not marked: the next session tries again.
                 self._desk.log.error(
@@ -287,20 +285,17 @@ class Loop:
     async def _may_dispatch(self, unit: Unit) -> bool:
         """Ask the PreDispatch hooks; a refusal stops the session."""
         self._desk.announce(events.PRE_DISPATCH, unit.id, phase=unit.phase.value)
-        if not self._desk.hooks.commands("pre_dispatch"):
-            return True
         try:
-            await self._desk.hooks.run(
-                "pre_dispatch",
-                unit_result(self._desk, unit, verdict="pending"),
-                cwd=self._desk.project.root,
-                trace_id=unit.id,
-                variables=hook_variables(self._desk, unit, "", unit.workspace or ""),
-            )
-        except (HookFailed, HookTimeout) as error:
-            self._fail(f"a PreDispatch hook refused {unit.id}: {error.message}")
+            await unit_hooks.ask(self._desk, unit)
+        except HookFailed as error:
+            self._abort(f"a PreDispatch hook refused {unit.id}: {error.message}")
             return False
         return True
+
+    def _abort(self, reason: str) -> None:
+        """A hook's refusal: nothing goes on, and what is interrupted is not charged."""
+        self._fail(reason)
+        self._roster.stop("shutdown")
 
     def _fail(self, reason: str) -> None:
         """A hook's refusal or a store that cannot be written ends the session."""

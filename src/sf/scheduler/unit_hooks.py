@@ -1,0 +1,51 @@
+"""The operator's hooks around a unit: asked before each dispatch, told when it has ended."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from sf.domain import events
+from sf.domain.units import Unit
+from sf.errors import HookFailed, HookTimeout
+from sf.harness.attempt import hook_variables
+from sf.harness.desk import Desk
+from sf.harness.results import unit_result
+
+
+async def ask(desk: Desk, unit: Unit) -> None:
+    """Ask the PreDispatch hooks. Raises HookFailed at the first that refuses."""
+    if desk.hooks.commands("pre_dispatch"):
+        payload = unit_result(desk, unit, verdict="pending")
+        for command in desk.hooks.commands("pre_dispatch"):
+            await _one(desk, "pre_dispatch", command, unit, payload)
+
+
+async def tell(desk: Desk, unit: Unit, payload: dict[str, Any]) -> None:
+    """Tell every PostUnit hook. Raises the first HookFailed, when all of them have been told."""
+    refused: HookFailed | None = None
+    for command in desk.hooks.commands("post_unit"):
+        try:
+            await _one(desk, "post_unit", command, unit, payload)
+        except HookFailed as error:
+            desk.log.warning("hook failed", unit_id=unit.id, unit_type=unit.type, error=error.line())
+            refused = refused or error
+    if refused is not None:
+        raise refused
+
+
+async def _one(
+    desk: Desk, kind: Literal["pre_dispatch", "post_unit"], command: str, unit: Unit, payload: dict[str, Any]
+) -> None:
+    """Run one of them; one that hangs is killed and told of, and refuses nothing."""
+    try:
+        await desk.hooks.one(
+            kind,
+            command,
+            payload,
+            cwd=desk.project.root,
+            trace_id=unit.id,
+            variables=hook_variables(desk, unit, "", unit.workspace or ""),
+        )
+    except HookTimeout as error:
+        desk.log.warning("hook failed", unit_id=unit.id, unit_type=unit.type, error=error.line())
+        desk.announce(events.WARNING, unit.id, detail=error.message)
