@@ -44,6 +44,14 @@ sleep 60
 """
 
 
+_ONCE = """#!/bin/sh
+cd "$SF_PROJECT_ROOT/.."
+[ -e pid ] && exit 0
+echo $$ > pid.new; mv pid.new pid
+exec sleep 60
+"""
+
+
 @pytest.fixture
 def short(stage: Stage) -> Stage:
     """One task: written, proven, merged."""
@@ -197,6 +205,23 @@ def test_the_next_start_ends_what_a_called_off_run_left_at_work(short: Stage) ->
     assert not _alive(pid)
 
 
+@pytest.mark.parametrize("kind", ["pre_dispatch", "on_event.phase_change", "before_remove", "post_unit"])
+def test_the_next_start_ends_the_hook_that_a_killed_sf_was_waiting_for(short: Stage, kind: str) -> None:
+    short.hook("slow", _ONCE)
+    value = '"./.sf/hooks/slow.sh"' if kind == "before_remove" else '["./.sf/hooks/slow.sh"]'
+    short.configure(f"{CONFIG}[harness.hooks]\n{kind} = {value}\n")
+    place = short.root.parent / "pid"
+    with _live(short) as process:
+        _until(place.exists)
+        process.kill()
+        process.wait()
+    pid = int(place.read_text())
+    assert _alive(pid)
+    assert short.auto().ending == "done"
+    assert not _alive(pid)
+    assert not list((short.project.runtime / "hooks").iterdir())
+
+
 def test_a_post_unit_hook_that_hangs_ends_with_all_it_started_and_the_next_is_told(short: Stage) -> None:
     short.hook("second", '#!/bin/sh\ntouch "$SF_PROJECT_ROOT/../second"\n')
     short.hook("first", _DAEMON)
@@ -229,7 +254,8 @@ def test_what_another_hook_started_on_purpose_lives_on(short: Stage) -> None:
     short.configure(f'{CONFIG}[harness.hooks]\npost_unit = {hooks}\ntimeouts.post_unit = "900ms"\n')
     short.auto()
     pid = int((short.root.parent / "pid").read_text())
+    short.auto()
     try:
-        assert _alive(pid)
+        assert _alive(pid), "neither the next hook's end nor the next start takes it along"
     finally:
         os.kill(pid, signal.SIGKILL)

@@ -124,23 +124,11 @@ class HookRunner:
     ) -> tuple[process.Completed, str]:
         allowed = self.timeout(kind)
         started_at = time.time_ns() // 1_000_000
-        mark = self.mark(kind, command, trace_id)
         try:
-            done = await process.run(
-                self.argv(command),
-                cwd=cwd,
-                env={**self._environment, **variables, orphans.HOOK_MARK: mark},
-                stdin=msgspec.json.encode(payload) + b"\n",
-                timeout=allowed,
-                grace=1.0,
-                kill_after=1.0,
-            )
+            done = await self._carry_out(self.argv(command), payload, cwd, variables, allowed)
         except (OSError, ValueError) as error:
             reason = unrunnable(Path(self.argv(command)[0])) if isinstance(error, OSError) else ""
             raise HookFailed(f"{kind} hook {command!r} cannot be run: {reason or error}") from error
-        if done.timed_out:
-            # What left the process group is ended too.
-            await asyncio.to_thread(orphans.end, [orphans.hook_mark(mark)])
         failed = "hook_timeout" if done.timed_out else "hook_failed" if done.exit_code != 0 else ""
         self._tracer.span(
             "hook",
@@ -161,9 +149,33 @@ class HookRunner:
         )
         return done, output
 
-    def mark(self, kind: HookType, command: str, trace_id: str) -> str:
-        """What tells the processes of a hook's command for one run or unit from those of all others."""
-        return f"{kind} {trace_id} {command} {self._root}"
+    async def _carry_out(
+        self,
+        argv: list[str],
+        payload: dict[str, Any],
+        cwd: Path,
+        variables: Mapping[str, str],
+        allowed: float,
+    ) -> process.Completed:
+        with orphans.noted(self.notes) as mark:
+            done = await process.run(
+                argv,
+                cwd=cwd,
+                env={**self._environment, **variables, orphans.HOOK_MARK: mark},
+                stdin=msgspec.json.encode(payload) + b"\n",
+                timeout=allowed,
+                grace=1.0,
+                kill_after=1.0,
+            )
+            if done.timed_out:
+                # What left the process group is ended too.
+                await asyncio.to_thread(orphans.end, [orphans.hook_mark(mark)])
+        return done
+
+    @property
+    def notes(self) -> Path:
+        """Where the hooks that run now are noted, for the start after a crash."""
+        return self._root / ".sf" / "runtime" / "hooks"
 
     def timeout(self, kind: HookType) -> float:
         """How long a hook may take, in seconds; 0 in the configuration is no limit."""

@@ -6,9 +6,10 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from sf.domain.ids import ulid
 from sf.errors import WorkspaceFailed
 
 MARK = "SF_RUN_ID"
@@ -29,9 +30,32 @@ def hook_mark(hook_id: str) -> str:
     return f"{HOOK_MARK}={hook_id}"
 
 
+@contextlib.contextmanager
+def noted(folder: Path) -> Iterator[str]:
+    """A new hook's id, noted in a folder until the hook has ended: a note that stays is of a killed sf.
+
+    Not whatever a hook has started: what one that ended in order left running was left on purpose.
+    """
+    note = folder / ulid()
+    # On a full disk hooks run all the same.
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        note.touch()
+    try:
+        yield str(note)
+    finally:
+        with contextlib.suppress(OSError):
+            note.unlink()
+
+
+def left_noted(folder: Path) -> list[Path]:
+    """The notes of hooks that were running when sf was killed. Their paths are the hooks' ids."""
+    return list(folder.iterdir()) if folder.is_dir() else []
+
+
 def marked(marks: Iterable[str]) -> list[int]:
     """The live processes with one of these marks, this one aside."""
-    wanted = [mark.encode() for mark in marks]
+    wanted = [os.fsencode(mark) for mark in marks]
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():

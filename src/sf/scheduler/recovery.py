@@ -67,19 +67,19 @@ async def _end_given_up(desk: Desk) -> None:
 
 
 async def _end_processes(desk: Desk, found: list[Unit]) -> list[str]:
-    """End what the units' runs and the hooks of units that ended left running; the ids of the runs.
+    """End what the units' runs and the hooks that a killed sf was waiting for left running; the runs' ids.
 
     Before anything else is touched: what still writes would undo it, or stand in its way.
     """
     read = desk.database.read
     live = [run.id for unit in found if (run := runs.live_of_unit(read, unit.id))]
-    commands = desk.hooks.commands("post_unit")
-    due = units.to_wind_up(read, desk.station) if commands else []
-    hooks = [desk.hooks.mark("post_unit", command, unit.id) for unit in due for command in commands]
-    marks = [*map(orphans.run_mark, live), *map(orphans.hook_mark, hooks)]
+    hooks = orphans.left_noted(desk.hooks.notes)
+    marks = [*map(orphans.run_mark, live), *(orphans.hook_mark(str(note)) for note in hooks)]
     ended = await asyncio.to_thread(orphans.end, marks)
     if ended:
-        desk.log.warning("processes of interrupted runs ended", count=ended)
+        desk.log.warning("processes of interrupted runs and hooks ended", count=ended)
+    for note in hooks:
+        note.unlink(missing_ok=True)
     return live
 
 
