@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from sf.domain import events
+from sf.harness import herald
 from sf.store import runs
-from tests.support.stage import CONFIG, PASSING, Stage, call, plan_scene, say, scene, task, write
+from tests.support.stage import CONFIG, PASSING, SHORT, Stage, call, plan_scene, say, scene, task, write
 
 PAGE = (Path(__file__).parents[2] / "docs" / "hooks.md").read_text(encoding="utf-8")
 RECIPES = dict(re.findall(r"`\.sf/hooks/([\w-]+)\.sh`:\n\n```sh\n(.*?)```", PAGE, re.DOTALL))
@@ -162,3 +163,30 @@ def test_events_are_told_in_order_and_their_hooks_can_stop_nothing(stage: Stage,
         == [(event.unit_id, event.data["to"]) for event in stage.named(events.PHASE_CHANGE)][-len(moved) :]
     )
     assert [item["unit_id"] for item in told if item["event"] == "MergeReady"] == ["slice/m1/s1"]
+
+
+@pytest.fixture
+def slow(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """One goal that waits for a person in the end, and a hook that is not told of phases in time."""
+    monkeypatch.setattr(herald, "_PATIENCE", 0.5)
+    stage.hook("slow", "#!/bin/sh\nsleep 20\n")
+    stage.hook("held", '#!/bin/sh\nsleep "${1:-0}"; cat >> "$SF_PROJECT_ROOT/../held"\n')
+    stage.workflow("short", SHORT)
+    stage.gate("check", "#!/bin/sh\nexit 3\n")
+    stage.script(scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan(workflow="short", adhoc=True)
+    return stage
+
+
+def test_who_is_waited_for_is_told_first_at_the_end_and_what_was_not_told_is_said(slow: Stage) -> None:
+    slow.configure(
+        CONFIG + "[harness.hooks.on_event]\n"
+        'phase_change = ["./.sf/hooks/slow.sh"]\nheld = ["./.sf/hooks/held.sh 0.6"]\n'
+    )
+    assert slow.auto().ending == "waiting"
+    assert json.loads((slow.root.parent / "held").read_text())["event"] == "Held"
+    [said] = [
+        e.data["detail"] for e in slow.named(events.WARNING) if "told to their hooks" in e.data["detail"]
+    ]
+    assert "PhaseChange" in said and "Held" not in said
+    assert "event not told to its hooks" in (slow.project.dot / "log" / "sf.log").read_text()

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
+from collections import Counter, deque
 
+from sf.domain import events
 from sf.domain.events import Event
-from sf.errors import HookFailed, HookTimeout
+from sf.errors import SfError
 from sf.harness.attempt import hook_variables, unit_payload
 from sf.harness.desk import Desk
 from sf.store import units
 
 _PATIENCE = 30.0
+_PATIENCE_FOR_HELD = 120.0
+"""How long after the end of a session, in seconds, events are still told: a person waits for `held`."""
 
 
 class Herald:
@@ -19,21 +24,35 @@ class Herald:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._waiting: asyncio.Queue[Event] = asyncio.Queue()
+        self._waiting: deque[Event] = deque()
+        self._arrived = asyncio.Event()
+        self._closing = False
         self._task = asyncio.create_task(self._serve(), name="herald")
 
     def __call__(self, event: Event) -> None:
         """Take an event if a hook wants it."""
         if self._commands(event):
-            self._waiting.put_nowait(event)
+            self._waiting.append(event)
+            self._arrived.set()
 
     async def aclose(self) -> None:
-        """Tell what is still to be told, within bounds, and stop."""
-        told = asyncio.ensure_future(self._waiting.join())
-        await asyncio.wait({told, self._task}, timeout=_PATIENCE, return_when=asyncio.FIRST_COMPLETED)
-        told.cancel()
-        self._task.cancel()
-        await asyncio.gather(told, self._task, return_exceptions=True)
+        """Tell what is still to be told, `held` first, within bounds; say what was not told, and stop."""
+        began = time.monotonic()
+        self._closing = True
+        self._arrived.set()
+        untold: list[Event] = []
+        try:
+            if not await _within(_PATIENCE, self._task) and self._waiting:
+                untold.append(self._waiting.popleft())
+            self._waiting = deque(sorted(self._waiting, key=lambda event: event.name != events.HELD))
+            while self._waiting:
+                patience = _PATIENCE_FOR_HELD if self._waiting[0].name == events.HELD else _PATIENCE
+                left = began + patience - time.monotonic()
+                if left <= 0 or not await _within(left, asyncio.create_task(self._tell_all())):
+                    untold.append(self._waiting.popleft())
+        finally:
+            # Also when a person does not want to wait.
+            self._say_untold([*untold, *self._waiting])
 
     def _commands(self, event: Event) -> tuple[str, ...]:
         key = re.sub(r"(?<!^)([A-Z])", r"_\1", event.name).lower()
@@ -42,22 +61,38 @@ class Herald:
         )
 
     async def _serve(self) -> None:
-        while True:
-            event = await self._waiting.get()
-            for command in self._commands(event):
-                await self._tell(event, command)
-            self._waiting.task_done()
+        while not self._closing:
+            if self._waiting:
+                await self._tell_all()
+            else:
+                self._arrived.clear()
+                await self._arrived.wait()
+
+    async def _tell_all(self) -> None:
+        """Tell the first event to all its hooks; until then it is counted among those that wait."""
+        event = self._waiting[0]
+        for command in self._commands(event):
+            await self._tell(event, command)
+        self._waiting.popleft()
+
+    def _say_untold(self, untold: list[Event]) -> None:
+        for (name, unit_id), count in Counter((event.name, event.unit_id) for event in untold).items():
+            self._desk.log.warning("event not told to its hooks", event=name, unit_id=unit_id, count=count)
+        if untold:
+            names = ", ".join(sorted({event.name for event in untold}))
+            told = f"the session ended before {len(untold)} event(s) were told to their hooks: {names}"
+            self._desk.announce(events.WARNING, detail=told)
 
     async def _tell(self, event: Event, command: str) -> None:
-        unit = units.find(self._desk.database.read, event.unit_id)
-        payload = {
-            "event": event.name,
-            "at": event.at,
-            "unit_id": event.unit_id,
-            "data": event.data,
-            "unit": unit_payload(unit) if unit else None,
-        }
         try:
+            unit = units.find(self._desk.database.read, event.unit_id)
+            payload = {
+                "event": event.name,
+                "at": event.at,
+                "unit_id": event.unit_id,
+                "data": event.data,
+                "unit": unit_payload(unit) if unit else None,
+            }
             await self._desk.hooks.one(
                 "on_event",
                 command,
@@ -66,5 +101,13 @@ class Herald:
                 trace_id=event.unit_id,
                 variables=hook_variables(self._desk, unit, "", unit.workspace or "") if unit else {},
             )
-        except (HookFailed, HookTimeout) as error:
+        except SfError as error:
             self._desk.log.warning("hook failed", unit_id=event.unit_id, error=error.line())
+
+
+async def _within(seconds: float, task: asyncio.Task[None]) -> bool:
+    """Wait for a task at most so long, and end it; whether it came to its end."""
+    await asyncio.wait({task}, timeout=seconds)
+    task.cancel()
+    [error] = await asyncio.gather(task, return_exceptions=True)
+    return error is None
