@@ -11,6 +11,7 @@ from sf.domain import events
 from sf.domain.decide import Counter
 from sf.domain.phases import Phase
 from sf.domain.units import HoldKind
+from sf.observe import trace
 from sf.store import ledger, records, runs, sessions
 from tests.support.stage import CONFIG, PASSING, SHORT, Stage, call, plan_scene, say, scene, task, write
 
@@ -134,6 +135,14 @@ def test_hooks_run_in_their_order_with_the_unit_on_stdin(stage: Stage) -> None:
     ends = [line[1] for line in lines if line[0] == "post-unit"]
     assert ends == ["task/m1/s1/t1", "slice/m1/s1", "milestone/m1"]
     assert "before-remove" in {line[0] for line in lines if line[1] == "slice/m1/s1"}
+    spans = [span for file in stage.project.trace.glob("trace-*.jsonl") for span in trace.read(file)]
+    whole = {span["span_id"]: span for span in spans if span["operation"] == "unit"}
+    assert set(whole) == {"task/m1/s1/t1", "slice/m1/s1", "milestone/m1"}
+    below = [span for span in spans if span.get("attrs", {}).get("hook") == "post_unit"]
+    assert [span["parent_span_id"] for span in below] == ends
+    for span in below:
+        unit = whole[span["parent_span_id"]]
+        assert unit["started_at"] <= span["started_at"] <= unit["started_at"] + unit["duration_ms"]
     told = [json.loads(line) for line in (log.parent / "hooks.log.json").read_text().splitlines()]
     last = [item for item in told if item.get("verdict") == "success"][-1]
     assert {"unit_id", "unit_type", "phase", "verdict", "duration_ms", "cost_usd", "model"} <= set(last)

@@ -88,9 +88,10 @@ class HookRunner:
         cwd: Path,
         trace_id: str,
         variables: Mapping[str, str],
+        parent: str = "",
     ) -> None:
-        """Run one command as a hook. Raises HookFailed or HookTimeout."""
-        done, output = await self._call(kind, command, payload, cwd, trace_id, variables)
+        """Run one command as a hook, below the span `parent`. Raises HookFailed or HookTimeout."""
+        done, output = await self._call(kind, command, payload, cwd, trace_id, variables, parent)
         if done.timed_out:
             raise HookTimeout(
                 f"{kind} hook {command!r} took longer than {self.timeout(kind):g} s and was killed"
@@ -121,6 +122,7 @@ class HookRunner:
         cwd: Path,
         trace_id: str,
         variables: Mapping[str, str],
+        parent: str = "",
     ) -> tuple[process.Completed, str]:
         allowed = self.timeout(kind)
         started_at = time.time_ns() // 1_000_000
@@ -136,6 +138,7 @@ class HookRunner:
             started_at=started_at,
             attrs={"hook": kind, "command": command, "exit_code": done.exit_code},
             error=failed,
+            parent=parent,
         )
         output = head_and_tail(done.output.strip(), 2048, "(truncated)")
         self._log.info(

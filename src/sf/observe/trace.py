@@ -21,7 +21,7 @@ SCHEMA_VERSION = 1
 _GATHER = 0.02
 _BATCH = 1000
 Operation = Literal[
-    "tool_call", "phase_transition", "model_request", "hook", "gate", "run", "recall", "intent"
+    "unit", "run", "phase_transition", "model_request", "tool_call", "gate", "hook", "recall", "intent"
 ]
 
 

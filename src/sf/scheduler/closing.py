@@ -177,6 +177,16 @@ async def _keep_branch(desk: Desk, unit: Unit, branch: str, tip: str) -> None:
 async def _post_unit(desk: Desk, unit: Unit) -> None:
     verdict: Told = "canceled" if unit.verdict is None else unit.verdict
     desk.announce(events.POST_UNIT, unit.id, verdict=verdict)
-    if desk.hooks.commands("post_unit"):
-        told = unit_result(desk, unit, verdict=verdict, error="" if unit.succeeded else unit.hold_detail)
-        await unit_hooks.tell(desk, unit, told)
+    try:
+        if desk.hooks.commands("post_unit"):
+            told = unit_result(desk, unit, verdict=verdict, error="" if unit.succeeded else unit.hold_detail)
+            await unit_hooks.tell(desk, unit, told)
+    finally:
+        # Named by the unit, so that hooks before and after a restart can be below it.
+        desk.tracer.span(
+            "unit",
+            trace_id=unit.id,
+            span_id=unit.id,
+            started_at=unit.created_at,
+            attrs={"unit_id": unit.id, "verdict": verdict},
+        )

@@ -45,6 +45,7 @@ async def _one(
             cwd=desk.project.root,
             trace_id=unit.id,
             variables=hook_variables(desk, unit, "", unit.workspace or ""),
+            parent=unit.id,
         )
     except HookTimeout as error:
         desk.log.warning("hook failed", unit_id=unit.id, unit_type=unit.type, error=error.line())
