@@ -7,6 +7,7 @@ import hmac
 import json
 import re
 import shutil
+import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -15,11 +16,12 @@ import pytest
 
 from sf.domain import events
 from sf.harness import herald
-from sf.store import runs
+from sf.store import records, runs
 from tests.support.stage import CONFIG, PASSING, SHORT, Stage, call, plan_scene, say, scene, task, write
 
 PAGE = (Path(__file__).parents[2] / "docs" / "hooks.md").read_text(encoding="utf-8")
 RECIPES = dict(re.findall(r"`\.sf/hooks/([\w-]+)\.sh`:\n\n```sh\n(.*?)```", PAGE, re.DOTALL))
+GATES = dict(re.findall(r"`\.sf/gates/([\w-]+)\.sh`:\n\n```sh\n(.*?)```", PAGE, re.DOTALL))
 ONE = {"title": "S", "tasks": [task("T")]}
 NEEDED = ("jq", "curl", "openssl")
 needs_tools = pytest.mark.skipif(
@@ -56,6 +58,7 @@ class Receiver:
 
 def test_the_page_has_the_recipes_that_it_promises() -> None:
     assert set(RECIPES) == {"github", "slack", "webhook", "no-new-dependencies"}
+    assert set(GATES) == {"dependencies"}
 
 
 @needs_tools
@@ -103,6 +106,51 @@ def test_the_recipes_tell_whom_they_should(stage: Stage, tmp_path: Path) -> None
         signed = hmac.new(b"a key", body, hashlib.sha256).hexdigest()
         assert headers["X-Sf-Signature"] == f"sha256={signed}"
     assert "issue|comment|42|--body|sf: do it: success|" in (tmp_path / "gh.txt").read_text()
+
+
+_ADDS = "--- /dev/null\n+++ b/{}\n@@ -0,0 +1 @@\n+left-pad\n"
+
+
+@needs_tools
+@pytest.mark.parametrize(
+    ("arguments", "passes"),
+    [
+        ({"path": "src/package.json"}, False),
+        ({"path": "./requirements-dev.txt/."}, False),
+        ({"patch": _ADDS.format("requirements.txt")}, False),
+        ({"patch": _ADDS.format("a") + "--- go.mod\t2026\n+++ go.mod\t2026\n@@ -1 +1 @@\n-a\n+b\n"}, False),
+        ({"patch": _ADDS.format("a.txt")}, True),
+        ({"path": "requirements/notes.txt"}, True),
+        ({"command": "true"}, True),
+        (None, True),
+    ],
+)
+def test_the_recipe_sees_every_path_that_a_call_names(
+    tmp_path: Path, arguments: object, passes: bool
+) -> None:
+    script = tmp_path / "deps.sh"
+    script.write_text(RECIPES["no-new-dependencies"])
+    told = json.dumps({"tool": "any", "arguments": arguments})
+    done = subprocess.run(["sh", str(script)], input=told, capture_output=True, text=True, check=False)
+    assert done.returncode == (0 if passes else 1), done
+
+
+def test_what_a_shell_command_does_to_dependencies_the_gate_of_the_page_refuses(stage: Stage) -> None:
+    stage.gate("check", GATES["dependencies"])
+    stage.file("requirements.txt", "one\n")
+    stage.commit("dependencies")
+    subprocess.run([".sf/gates/check.sh", "write"], cwd=stage.root, check=True, timeout=10)
+    stage.workflow("short", SHORT)
+    stage.script(
+        scene("execute", call("bash", command="mkdir b; cp requirements.txt b"), say(), visits=[1]),
+        scene("execute", call("bash", command="rm -r b; echo two >> requirements.txt"), say(), visits=[2]),
+        scene("execute", call("bash", command="echo one > requirements.txt"), write("a.txt"), say()),
+        *PASSING,
+    )
+    stage.plan(workflow="short", adhoc=True)
+    assert stage.auto().ending == "done"
+    assert [row["passed"] for row in records.gate_results(stage.read, "task/a1")] == [0, 0, 1, 1]
+    assert (stage.root / "requirements.txt").read_text() == "one\n"
 
 
 @needs_tools
