@@ -467,7 +467,7 @@ def test_everything_is_where_the_layout_says(stage: Stage) -> None:
     first = msgspec.json.decode(traces[0].read_bytes().splitlines()[0])
     assert (first["_meta"], first["trace_schema_version"]) == (True, 1)
     operations = {span["operation"] for span in trace.read(traces[0])}
-    assert operations == {"model_request", "tool_call", "phase_transition", "gate", "run"}
+    assert operations == {"model_request", "tool_call", "phase_transition", "gate", "run", "unit"}
     archived = [folder.name for folder in (dot / "archive").iterdir()]
     assert sorted(name[11:] for name in archived) == ["milestone_m1", "slice_m1_s1", "task_m1_s1_t1"]
 
