@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -16,10 +18,17 @@ from typing import Any
 import pytest
 
 from sf.app import reports
+from sf.app.stores import place_of
+from sf.domain import events
+from sf.domain.clock import SystemClock
+from sf.domain.events import Event
 from sf.errors import SfError
+from sf.harness.rules import Rules
 from sf.observe import trace
+from sf.scheduler import intents
 from sf.scheduler.lock import ProjectLock
 from sf.store import sessions
+from sf.store.connection import transact
 from tests.support.stage import (
     CONFIG,
     PASSING,
@@ -448,6 +457,44 @@ def test_pause_and_resume(stage: Stage) -> None:
     assert "lunch" in stage.sf("status").stdout
     assert stage.sf("resume").returncode == 0
     assert stage.sf("auto").returncode == 0
+
+
+def test_a_resume_beside_an_autopilot_leaves_the_session_running(stage: Stage) -> None:
+    stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan()
+    seen: list[str] = []
+
+    def watch(event: Event) -> None:
+        if event.name == events.PHASE_CHANGE and event.data["to"] == "tdd":
+            stage.queue("resume")
+        session = sessions.current(stage.read)
+        if event.name == events.PHASE_CHANGE and session is not None:
+            seen.append(session["status"])
+
+    assert stage.auto(watch=watch).ending == "done"
+    assert set(seen) == {"running"} and len(seen) > 3
+
+
+def test_a_command_beside_an_autopilot_that_starts_is_answered_by_it(stage: Stage) -> None:
+    """The lock is taken after the command has looked, and by one that has not said yet who it is."""
+    stage.project.lock.parent.mkdir(parents=True, exist_ok=True)
+    done = threading.Event()
+
+    def starting() -> None:
+        with stage.project.lock.open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            while not done.wait(0.05):
+                transact(
+                    place_of(stage.project), lambda tx: intents.apply_open(tx, Rules(), SystemClock().now())
+                )
+
+    autopilot = threading.Thread(target=starting)
+    autopilot.start()
+    try:
+        assert stage.submit("pause")["paused"]
+    finally:
+        done.set()
+        autopilot.join()
 
 
 def test_what_was_queued_is_applied_before_a_newer_command_and_a_refusal_of_it_is_told(stage: Stage) -> None:

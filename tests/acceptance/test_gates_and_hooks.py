@@ -217,6 +217,22 @@ def test_a_refusal_interrupts_what_runs_and_charges_nothing(stage: Stage, kind: 
     assert stage.auto().ending == "done", "the next session goes on with it"
 
 
+def test_a_pause_while_a_hook_is_asked_lets_nothing_more_begin(stage: Stage) -> None:
+    stage.hook("ask", "#!/bin/sh\nsleep 0.2\n")
+    stage.workflow("short", SHORT)
+    stage.configure(CONFIG + '[harness.hooks]\npre_dispatch = ["./.sf/hooks/ask.sh"]\n')
+    stage.script(scene("execute", write("a.txt"), say()), *PASSING)
+    for goal in ("one", "two", "three"):
+        stage.plan(goal, adhoc=True, workflow="short")
+
+    def pause(event: events.Event) -> None:
+        if event.name == events.PRE_DISPATCH and event.unit_id == "task/a2":
+            stage.queue("pause")
+
+    assert stage.auto(watch=pause).ending == "paused"
+    assert [bool(runs.of_unit(stage.read, f"task/a{number}")) for number in (1, 2, 3)] == [True, False, False]
+
+
 def test_what_was_paused_stays_paused_when_a_hook_refuses(stage: Stage) -> None:
     stage.hook("post", "#!/bin/sh\necho no >&2; exit 1\n")
     _ready(stage, CONFIG + '[harness.hooks]\npost_unit = ["./.sf/hooks/post.sh"]\n')

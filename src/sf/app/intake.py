@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import Any
 
@@ -17,7 +18,7 @@ from sf.domain.facts import WorktreeMode
 from sf.domain.ids import full_id
 from sf.domain.limits import Limits
 from sf.domain.spending import Caps, micro_usd
-from sf.errors import BadUsage, SfError
+from sf.errors import BadUsage, ProjectLocked, SfError
 from sf.harness.rules import Rules
 from sf.paths import Project
 from sf.scheduler import doorbell, intents, lock
@@ -94,22 +95,25 @@ def submit(project: Project, kind: str, payload: dict[str, Any]) -> dict[str, An
     doorbell.ring(project.runtime)
     read = open_reader(place)
     deadline = time.monotonic() + _PATIENCE
-    while lock.is_held(project.lock) and time.monotonic() < deadline:
-        answer = _answer(read, intent_id)
-        if answer is not None:
-            return answer
+    while (answer := _answer(read, intent_id)) is None:
+        holder = lock.is_held(project.lock)
+        if holder is None:
+            # One that starts at this moment may be faster, and applies it itself.
+            with contextlib.suppress(ProjectLocked), lock.hold(project, f"sf {kind}"):
+                announced = transact(place, lambda tx: _apply(tx, intent_id, rules))
+                witnesses.write_down(project, config, announced)
+                continue
+        if time.monotonic() > deadline:
+            raise _queued(holder)
         time.sleep(0.01)
-    if lock.is_held(project.lock):
-        raise Queued("the autopilot is busy; it applies this as soon as it can", hint="sf status")
-    with lock.hold(project, f"sf {kind}"):
-        answer = _answer(read, intent_id)
-        if answer is not None:
-            return answer
-        announced = transact(place, lambda tx: _apply(tx, intent_id, rules))
-        witnesses.write_down(project, config, announced)
-    answer = _answer(read, intent_id)
-    assert answer is not None
     return answer
+
+
+def _queued(holder: lock.Holder | None) -> Queued:
+    if holder is not None and holder.purpose == lock.AUTOPILOT:
+        return Queued("the autopilot is busy; it applies this as soon as it can", hint="sf status")
+    busy = holder.purpose if holder else "another sf"
+    return Queued(f"{busy} is busy; the next command, or sf auto, applies this", hint="sf status")
 
 
 def _require_text(payload: dict[str, Any]) -> None:

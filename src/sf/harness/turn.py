@@ -189,7 +189,7 @@ class Dialogue:
         if self._progress is None or pace == "going":
             return None
         if pace == "stale":
-            return Ended("stale", f"{self._progress.every} turns after the pivot no file had changed")
+            return Ended("stale", f"after the pivot, {self._progress.every} turns left no new tree")
         self._conversation.say(self._prompts.pivot(self._progress.every))
         return None
 

@@ -176,7 +176,9 @@ def _pause(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answe
 
 def _resume(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
     session_id = sessions.ensure(tx, now)
-    sessions.set_status(tx, session_id, "idle", now)
+    session = sessions.current(tx)
+    if session is not None and session["status"] == "paused":
+        sessions.set_status(tx, session_id, "idle", now)
     blockers.resolve_event(tx, "Paused", "user", now)
     return {"resumed": True}
 

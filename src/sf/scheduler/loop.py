@@ -26,7 +26,7 @@ from sf.scheduler.housekeeping import Housekeeper
 from sf.scheduler.purse import Purse
 from sf.scheduler.roster import Roster
 from sf.scheduler.upkeep import Upkeep
-from sf.store import floor, units
+from sf.store import floor, sessions, units
 from sf.store.glance import Glance
 from sf.store.tx import Tx
 
@@ -187,7 +187,12 @@ class Loop:
     async def _apply_intents(self, seen: Glance) -> Glance:
         if seen.intents:
             rules, now = self._desk.rules, self._desk.clock.now()
-            await self._desk.database.write(lambda tx: intents.apply_open(tx, rules, now))
+
+            def write(tx: Tx) -> None:
+                intents.apply_open(tx, rules, now)
+                sessions.go_on(tx, now)
+
+            await self._desk.database.write(write)
             seen = self._upkeep.look()
         if seen.called_off:
             # Perhaps by the autopilot of another folder, which cannot reach a run of ours.
@@ -232,8 +237,12 @@ class Loop:
             most = 1 if hooked else self._selection.left(self._dispatched)
             batch, found = found[:most], found[most:]
             for unit in batch:
-                # A hook takes its time: whoever stopped the session meanwhile wants nothing more begun.
-                if self._halted() or not await self._may_dispatch(unit) or self._halted():
+                if self._halted() or not await self._may_dispatch(unit):
+                    return seen
+                if hooked:
+                    # A hook takes its time: whoever stopped the session meanwhile wants nothing more begun.
+                    seen = await self._apply_intents(self._upkeep.look())
+                if self._halted():
                     return seen
             if await self._claim(batch) < len(batch):
                 # One may have been parked with a question that has a deadline.

@@ -58,6 +58,13 @@ def set_status(tx: Tx, session_id: str, status: SessionStatus, now: Instant, det
     tx.run(_Q["set_session"], id=session_id, status=status, detail=detail, now=now)
 
 
+def go_on(tx: Tx, now: Instant) -> None:
+    """An autopilot is at work in a session that was resumed."""
+    row = current(tx)
+    if row is not None and row["status"] == "idle":
+        set_status(tx, row["id"], "running", now)
+
+
 def set_branch(tx: Tx, session_id: str, branch: str, now: Instant) -> None:
     """Choose another integration branch."""
     tx.run(_Q["set_branch"], id=session_id, branch=branch, now=now)
