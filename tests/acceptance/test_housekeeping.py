@@ -19,7 +19,8 @@ from sf.domain.units import Status
 from sf.observe import disk
 from sf.scheduler.lock import ProjectLock
 from sf.store import sessions, spending
-from tests.support.stage import CONFIG, PASSING, Stage, plan_scene, run_sf, say, scene, task, write
+from sf.store.connection import transact
+from tests.support.stage import CONFIG, PASSING, SHORT, Stage, plan_scene, run_sf, say, scene, task, write
 
 ONE = {"title": "S", "tasks": [task("T")]}
 M, T = "milestone/m1", "task/m1/s1/t1"
@@ -66,6 +67,23 @@ def test_a_session_ends_and_the_next_plan_begins_one_with_an_account_of_its_own(
     assert lines[0]["ended_at"] >= lines[0]["started_at"]
     assert lines[0]["cost_micro_usd"] == spending.account(stage.read, "session", first).spent
     assert "3 / 3" in stage.sf("session", "list").stdout
+
+
+@pytest.mark.parametrize(("days", "sessions_in_all"), [(29, 1), (31, 2)])
+def test_a_session_in_which_nothing_was_done_for_a_month_is_followed_by_another(
+    stage: Stage, days: int, sessions_in_all: int
+) -> None:
+    stage.workflow("short", SHORT)
+    stage.script(scene("execute", write("a.txt"), say()), *PASSING)
+    unit_id = stage.plan("it", adhoc=True, workflow="short")
+    ago = days * 86_400_000
+    transact(
+        stage.project.database,
+        lambda tx: tx.run("UPDATE sessions SET updated_at = updated_at - :ago", ago=ago),
+    )
+    assert stage.auto().ending == "done"
+    assert len(sessions.listed(stage.read)) == sessions_in_all
+    assert stage.unit(unit_id).session_id == sessions.listed(stage.read)[-1]["id"]
 
 
 def test_open_units_go_on_in_the_next_session_and_spend_from_its_account(stage: Stage) -> None:

@@ -8,7 +8,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable
 
-from sf.app import ignored, stores
+from sf.app import ignored, periods, stores
 from sf.app.intake import rules_of
 from sf.app.logs import log_of
 from sf.app.memories import bank_of, open_memory
@@ -297,6 +297,7 @@ async def _begin_session(desk: Desk) -> None:
     branch = desk.config.harness.integration_branch or head.branch
 
     def write(tx: Tx) -> None:
+        periods.expire(tx, now)
         session_id = sessions.ensure(tx, now, branch)
         if desk.config.harness.integration_branch:
             sessions.set_branch(tx, session_id, desk.config.harness.integration_branch, now)

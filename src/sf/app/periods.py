@@ -18,6 +18,8 @@ from sf.store import attention, blockers, sessions, units
 from sf.store.connection import open_reader, transact
 from sf.store.tx import Tx
 
+_LONGEST_IDLE_MS = 30 * 86_400_000
+
 
 class SessionLine(msgspec.Struct, frozen=True):
     """One session in a list; `ended_at` is None for the present one."""
@@ -67,6 +69,18 @@ def end(project: Project, *, force: bool = False) -> Ended:
 
             held.enter_context(seat(place))
         return transact(place, lambda tx: _end(tx, SystemClock().now(), force=force))
+
+
+def expire(tx: Tx, now: Instant) -> None:
+    """Close a session in which nothing has been done for so long that a start begins another one.
+
+    One that is paused waits for its operator, and one at which somebody sits is in use.
+    """
+    session = sessions.current(tx)
+    if session is None or session["status"] == "paused" or sessions.seats(tx):
+        return
+    if now - session["updated_at"] > _LONGEST_IDLE_MS:
+        _end(tx, now, force=True)
 
 
 def _end(tx: Tx, now: Instant, *, force: bool) -> Ended:
