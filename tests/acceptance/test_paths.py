@@ -132,7 +132,7 @@ def test_an_agent_that_changes_nothing_is_told_and_then_reassessed(stage: Stage)
     assert stage.unit("task/m1/s1/t1").reassess_reason == "stale"
     assert (stage.root / "b.txt").exists()
     told = "".join(file.read_text() for file in stage.project.dot.glob("archive/*t1*/attempts.md"))
-    assert "execute: WentStale (no file changed) — no file had changed for 2 turns" in told
+    assert "execute: WentStale (no file changed) — after the pivot, 2 turns" in told
 
 
 def test_an_escalation_parks_the_unit_until_a_person_answers(stage: Stage) -> None:

@@ -236,7 +236,7 @@ class Driven:
         until = Instant(self.clock.now() + claims.LEASE_MS)
         self.ground.write(lambda tx: leases.renew(tx, holder, until))
         for piece in self.model.pieces.values():
-            if piece.holder == holder and piece.status == "running":
+            if piece.holder == holder and piece.status in ("running", "canceled"):
                 piece.until = until
 
     def sweep(self, holder: str) -> None:

@@ -83,7 +83,7 @@ def test_a_clock_that_was_a_year_ahead_freezes_no_wait(ground: Ground) -> None:
     ground.run(failed, o.Failed("turn_timeout", "too slow"))
     ground.run(touched, o.Failed("turn_timeout", "too slow"))
     ground.run(limited, o.Waiting(7200, "come back later"))
-    patience = Patience("yes", 3_600_000)
+    patience = Patience("$5", 3_600_000)
     session_id = ground.unit(failed).session_id
 
     def work(tx: Tx) -> None:

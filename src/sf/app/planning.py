@@ -27,7 +27,7 @@ def plan(
     adhoc: bool = False,
 ) -> dict[str, Any]:
     """Add a milestone (or one ad-hoc task) for a goal; its id and title."""
-    if not goal.strip():
+    if not goal.replace("\0", "").strip():
         raise BadUsage("the goal is empty", hint='sf plan "what should be true when it is done"')
     payload = {
         **_common(project, workflow),

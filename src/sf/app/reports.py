@@ -78,11 +78,11 @@ def status(project: Project, *, most: int | None = 200) -> StatusReport:
     queued = units.queued(tx, most=most)
     return StatusReport(
         project=project.root.name,
-        session=session["status"] if session else "none yet",
+        session=_session(session, told),
         detail=session["detail"] if session else "",
         branch=", ".join(told.branches()),
         holder=f"{holder.purpose} (process {holder.pid})" if holder else "",
-        way_on=RUN if any(told.way_out(unit) == RUN for unit in queued) else "",
+        way_on=RUN if any(told.way_out(unit) == RUN for unit in (*running, *queued)) else "",
         running=[told.line(unit) for unit in running],
         waiting=[told.line(unit) for unit in (*held, *queued)],
         waiting_in_all=units.open_count(tx) - len(running),
@@ -97,6 +97,13 @@ def status(project: Project, *, most: int | None = 200) -> StatusReport:
         disk=use,
         crowded=disk.crowded(use),
     )
+
+
+def _session(session: Row | None, told: Standings) -> str:
+    """Where the session stands; one whose autopilot is gone was interrupted, whatever its row says yet."""
+    if session is None:
+        return "none yet"
+    return "interrupted" if session["status"] == "running" and not told.at_work else str(session["status"])
 
 
 def _blockers(tx: Tx) -> list[BlockerLine]:

@@ -75,6 +75,8 @@ class Standings:
 
     def word(self, unit: Unit) -> str:
         """The one reason for which an open unit is not running, or what it does, as a word or few."""
+        if self._is_cut_off(unit):
+            return "cut off"
         obstacle = self._obstacle(unit)
         return obstacle.word if obstacle else self._own(unit)
 
@@ -97,7 +99,8 @@ class Standings:
         obstacle = self._obstacle(unit)
         if obstacle:
             return obstacle.way_out
-        return RUN if self.is_due(unit) and not self.at_work else ""
+        waits = self.is_due(unit) and not self._is_seen_to(unit)
+        return RUN if waits or self._is_cut_off(unit) else ""
 
     def is_due(self, unit: Unit) -> bool:
         """Whether an autopilot would run it, now or by its time."""
@@ -106,8 +109,22 @@ class Standings:
     @cached_property
     def at_work(self) -> bool:
         """Whether an autopilot runs, here or for another folder on the same store."""
+        return self._at_work_here or bool(sessions.seats(self._tx))
+
+    @cached_property
+    def _at_work_here(self) -> bool:
         holder = lock.is_held(self._project.lock)
-        return (holder is not None and holder.purpose == lock.AUTOPILOT) or bool(sessions.seats(self._tx))
+        return holder is not None and holder.purpose == lock.AUTOPILOT
+
+    def _is_seen_to(self, unit: Unit) -> bool:
+        """Whether an autopilot runs that may take it; nobody here knows of one bound elsewhere."""
+        if unit.station:
+            return unit.station != self._project.key or self._at_work_here
+        return self.at_work
+
+    def _is_cut_off(self, unit: Unit) -> bool:
+        """Whether its run has nobody any more who carries it on."""
+        return unit.status is Status.RUNNING and not unit.terminal and not self._is_seen_to(unit)
 
     def branch(self, unit: Unit) -> str:
         """The branch that the unit is to be merged into."""

@@ -129,6 +129,9 @@ def _hook_problems(hooks: Hooks) -> list[str]:
     allowed = ", ".join(_HOOK_TYPES)
     unknown = [hook for hook in hooks.timeouts if hook not in _HOOK_TYPES]
     found = [f"timeouts.{hook}: unknown hook; allowed: {allowed}" for hook in unknown]
+    # The loop itself waits for some of them: one that hangs would be there for ever.
+    endless = [hook for hook, limit in hooks.timeouts.items() if limit < _SHORTEST]
+    found += [f"timeouts.{hook}: a hook needs a limit, 10ms or more" for hook in endless]
     for key, command in hooks.commands():
         try:
             if not (words := shlex.split(command)) or not words[0]:

@@ -64,4 +64,6 @@ def _wait(last_code: str, branch: str) -> str:
         return "waits for a quota"
     if last_code == "branch_moved":
         return f"waits for {branch or 'its branch'} to settle"
+    if last_code == "checkout_dirty":
+        return "waits for the checkout to settle"
     return "retry"

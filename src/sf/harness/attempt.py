@@ -329,7 +329,7 @@ def _said(outcome: o.AnyOutcome) -> str:
             return f"gate {gate}"
         case o.ChangesWanted(findings=text) | o.GaveUp(reason=text):
             return one_line(text, 200)
-        case o.WentStale(detail=text) | o.Conflict(detail=text):
+        case o.WentStale(detail=text) | o.Conflict(detail=text) | o.Waiting(message=text):
             return one_line(text, 200)
         case o.Held(kind=kind):
             return kind.value

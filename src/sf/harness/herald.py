@@ -42,17 +42,21 @@ class Herald:
         self._arrived.set()
         untold: list[Event] = []
         try:
-            if not await _within(_PATIENCE, self._task) and self._waiting:
+            if not await _within(self._patience(), self._task) and self._waiting:
                 untold.append(self._waiting.popleft())
             self._waiting = deque(sorted(self._waiting, key=lambda event: event.name != events.HELD))
             while self._waiting:
-                patience = _PATIENCE_FOR_HELD if self._waiting[0].name == events.HELD else _PATIENCE
-                left = began + patience - time.monotonic()
+                left = began + self._patience() - time.monotonic()
                 if left <= 0 or not await _within(left, asyncio.create_task(self._tell_all())):
                     untold.append(self._waiting.popleft())
         finally:
             # Also when a person does not want to wait.
             self._say_untold([*untold, *self._waiting])
+
+    def _patience(self) -> float:
+        """How long the first of those that wait, which may be being told, is worth waiting for."""
+        held = self._waiting and self._waiting[0].name == events.HELD
+        return _PATIENCE_FOR_HELD if held else _PATIENCE
 
     def _commands(self, event: Event) -> tuple[str, ...]:
         key = re.sub(r"(?<!^)([A-Z])", r"_\1", event.name).lower()

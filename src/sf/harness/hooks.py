@@ -44,7 +44,6 @@ DEFAULT_TIMEOUTS: dict[str, float] = {
 }
 
 
-_NO_LIMIT = 1e8
 _FIRST_LINE = 256
 """More of a first line the kernel does not read either."""
 
@@ -181,8 +180,8 @@ class HookRunner:
         return self._root / ".sf" / "runtime" / "hooks"
 
     def timeout(self, kind: HookType) -> float:
-        """How long a hook may take, in seconds; 0 in the configuration is no limit."""
-        return float(self.hooks.timeouts.get(kind, DEFAULT_TIMEOUTS[kind])) or _NO_LIMIT
+        """How long a hook may take, in seconds."""
+        return float(self.hooks.timeouts.get(kind, DEFAULT_TIMEOUTS[kind]))
 
     def argv(self, command: str) -> list[str]:
         """The command's words; a relative script is looked for in the project, since hooks run elsewhere."""

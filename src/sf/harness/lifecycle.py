@@ -16,7 +16,7 @@ from sf.domain.units import BLOCKER_EVENT, BRANCH, GATE_BLOCKED, HoldKind, Statu
 from sf.domain.workflows import Workflow
 from sf.harness.rules import Rules
 from sf.harness.transition import transition
-from sf.store import attention, blockers, ledger, records, relations, sessions, units
+from sf.store import attention, blockers, ledger, records, relations, runs, sessions, units
 from sf.store.tx import Tx
 
 
@@ -103,12 +103,12 @@ def hold(
 
 
 def _asked_before(tx: Tx, unit: Unit, kind: HoldKind) -> Question | None:
-    """The question of this kind that was closed only to look again, if the unit has not moved since."""
+    """The question of this kind that was closed only to look again, if this is the end of that very look."""
     asked = attention.last(tx, unit.id, kind.value)
     if asked is None or asked.answered_by != LOOKED_AGAIN or not (asked.closed_at and asked.blocker_id):
         return None
-    moves = units.transitions(tx, unit.id)
-    return asked if not moves or moves[-1]["transitioned_at"] < asked.closed_at else None
+    since = [run for run in runs.of_unit(tx, unit.id) if run.started_at >= asked.closed_at]
+    return asked if len(since) <= 1 else None
 
 
 def _show_gate(tx: Tx, unit: Unit, move: Move, now: Instant) -> None:

@@ -11,8 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
+from sf.domain.excerpt import STEERING
+
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 _LIMIT = 2048
+_STEERING = re.compile(f"[{STEERING}]")
 _SPACED = re.compile(r'[ "=]')
 _PLAIN = re.compile(r"[\w./:@#+-]{1,500}", re.ASCII)
 """What stands in a line as it is."""
@@ -85,7 +88,9 @@ class Log:
 
 
 def _one_line(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    """On one line, and nothing in it that would steer the terminal of who reads it."""
+    flat = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", flat)
 
 
 def _quoted(value: Any) -> str:

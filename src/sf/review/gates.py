@@ -189,29 +189,41 @@ async def prove(
     for script in scripts:
         for _ in range(_SWITCHES):
             # Looked for again: a person may have switched branches while the one before ran.
-            mark = agent.desk.workshop.user.switched()
             place = (await located(agent.desk, branch, [script]))[script]
+            ran = await _files(agent.desk, place)
             record, outcome = await _run(agent, place, tree, worktree.folder, clean=clean)
             await _undo(agent, record.gate, tree, worktree, before)
-            if await _is_of_one_branch(agent.desk, place, mark):
+            if ran == {path: _mark(path) for path in ran}:
                 break
+            agent.desk.log.warning("the checkout changed while a gate ran; it is run again", gate=record.gate)
         else:
-            raise CheckoutBusy(f"another branch was checked out {_SWITCHES} times while {script} ran")
+            raise CheckoutBusy(f"the checkout changed {_SWITCHES} times while {script} ran")
         await _keep(agent, record)
         if outcome is not None:
             return outcome
     return o.Done("gates passed: " + ", ".join(gate_name(script) for script in scripts))
 
 
-async def _is_of_one_branch(desk: Desk, gate: Path, mark: tuple[int, int]) -> bool:
-    """Whether what a gate ran was one branch's: in the checkout a switch changes it half-way through."""
-    if not gate.is_relative_to(desk.project.root):
-        return True
-    await _quiet(desk)
-    if desk.workshop.user.switched() == mark:
-        return True
-    desk.log.warning("another branch was checked out while a gate ran; it is run again", gate=gate_name(gate))
-    return False
+async def _files(desk: Desk, gate: Path) -> dict[Path, tuple[int, int, int]]:
+    """What a gate in the checkout runs, as far as git may change it: half of it could be another branch's."""
+    root = desk.project.root
+    if not gate.is_relative_to(root):
+        return {}
+    tracked = await desk.workshop.user.tracked_files()
+    near = [
+        _neighbourhood(str(path.relative_to(root))) for path in links.steps(gate) if path.is_relative_to(root)
+    ]
+    folders = tuple(f"{each}/" for each in near)
+    return {root / name: _mark(root / name) for name in tracked if name in near or name.startswith(folders)}
+
+
+def _mark(path: Path) -> tuple[int, int, int]:
+    """What is another once a file was written anew; nothing for one that is not there."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return 0, 0, 0
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 async def _undo(agent: Agent, gate: str, tree: str, worktree: Worktree, before: Sequence[str]) -> None:

@@ -22,7 +22,7 @@ def readable(project: Project, gate: Path) -> list[Path]:
     """
     bounds = _bounds(project, gate)
     found = [gate.parent]
-    for step in _steps(gate)[1:]:
+    for step in steps(gate)[1:]:
         folder = step.parent.resolve()
         if bounds is None:
             found += [step.parent, step]
@@ -48,7 +48,8 @@ def _bounds(project: Project, gate: Path) -> Path | None:
     return project.root.resolve() if inside else None
 
 
-def _steps(gate: Path) -> list[Path]:
+def steps(gate: Path) -> list[Path]:
+    """A gate, and what it leads to from link to link."""
     found = [gate]
     while found[-1].is_symlink() and len(found) <= _STEPS:
         last = found[-1]

@@ -92,7 +92,7 @@ def _applied(tx: Tx, row: Row, rules: Rules, now: Instant) -> Answer:
         raise BadUsage(f"this sf does not know the intent {row['kind']!r}")
     try:
         return apply(tx, msgspec.json.decode(row["payload"]), rules, now)
-    except (KeyError, TypeError, AttributeError, msgspec.DecodeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, msgspec.DecodeError) as error:
         raise BadUsage(f"the intent {row['kind']!r} cannot be understood: {error!r}") from error
 
 
@@ -100,6 +100,8 @@ def _plan(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer
     workflow = parse(payload["content"], f"workflow {payload['workflow']}")
     session_id = sessions.ensure(tx, now, payload["branch"])
     goal = str(payload["goal"]).replace("\0", "").strip()
+    if not goal:
+        raise BadUsage("the goal is empty")
     title = one_line(printable(goal.splitlines()[0]), 100)
     unit_id = planting.plant_goal(
         tx,

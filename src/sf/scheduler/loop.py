@@ -188,11 +188,11 @@ class Loop:
         if seen.intents:
             rules, now = self._desk.rules, self._desk.clock.now()
 
-            def write(tx: Tx) -> None:
-                intents.apply_open(tx, rules, now)
-                sessions.go_on(tx, now)
-
-            await self._desk.database.write(write)
+            await self._desk.database.write(lambda tx: intents.apply_open(tx, rules, now))
+            seen = self._upkeep.look()
+        if seen.session == "idle":
+            # Resumed, perhaps by a command of another folder.
+            await self._desk.database.write(lambda tx: sessions.go_on(tx, self._desk.clock.now()))
             seen = self._upkeep.look()
         if seen.called_off:
             # Perhaps by the autopilot of another folder, which cannot reach a run of ours.

@@ -27,6 +27,8 @@ from sf.workspaces.refusals import BranchMoved, CheckoutBusy
 from sf.workspaces.worktree import Worktree, checkout_folder, remove_folder
 
 _RACES = 5
+_SETTLING = 60.0
+"""Seconds after which a branch that kept moving is tried again."""
 _LOST = o.ChangesWanted(
     "Nothing of this unit's work is in its worktree or on its branch; it must be done again.",
     reason="its work is gone",
@@ -125,7 +127,7 @@ async def _land(agent: Agent) -> o.AnyOutcome:
         if outcome is not None:
             await _record_landing(agent, outcome, merged.tree, commit)
             return outcome
-    wait = float(desk.config.harness.max_retry_backoff)
+    wait = min(_SETTLING, float(desk.config.harness.max_retry_backoff))
     told = f"{desk.workshop.integration_branch(unit)} moved {_RACES} times while {unit.id} was being merged"
     return o.Waiting(wait, told, BranchMoved.code)
 

@@ -12,7 +12,6 @@ from sf.harness import lifecycle
 from sf.harness.billing import terms
 from sf.harness.desk import Desk
 from sf.store import attention, spending, units
-from sf.store.tx import Tx
 
 
 async def recheck(desk: Desk, now: Instant) -> None:
@@ -81,10 +80,9 @@ def _asked(desk: Desk, unit: Unit) -> Question | None:
 
 
 async def _let_go(desk: Desk, unit: Unit, now: Instant) -> None:
-    # Money that was there and is spent is another question.
-    let_go = lifecycle.look_again if unit.hold_kind is not HoldKind.BUDGET else _release
-    await desk.database.write(lambda tx: let_go(tx, unit.id, now))
-
-
-def _release(tx: Tx, unit_id: str, now: Instant) -> None:
-    lifecycle.release(tx, unit_id, "auto", now)
+    obstacle = desk.obstacles.get(unit.id) if unit.hold_kind is HoldKind.CHECKOUT_DIRTY else None
+    if obstacle is not None and not obstacle.paths:
+        # Whether it is still there is seen by trying alone.
+        await desk.database.write(lambda tx: lifecycle.look_again(tx, unit.id, now))
+    else:
+        await desk.database.write(lambda tx: lifecycle.release(tx, unit.id, "auto", now))

@@ -157,9 +157,11 @@ def withdraw_unneeded(tx: Tx, now: Instant) -> None:
 def drop_unlawful(tx: Tx) -> None:
     """Let questions stay for a person whose default may not be one: another version of sf asked them."""
     for item in attention.waiting(tx):
-        if item.due_at is not None and not rules_of_answers.may_be_default(
-            item.kind, item.default_answer or ""
-        ):
+        answer = item.default_answer or ""
+        lawful = rules_of_answers.may_be_default(item.kind, answer) and rules_of_answers.takes(
+            item.kind, answer
+        )
+        if item.due_at is not None and not lawful:
             attention.drop_default(tx, item.id)
 
 

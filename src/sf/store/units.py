@@ -289,7 +289,7 @@ def listed(tx: Tx, *, archived: bool = False, most: int = 1000) -> list[Unit]:
 
 
 def queued(tx: Tx, *, most: int | None) -> list[Unit]:
-    """Open units that neither run nor are held, oldest first."""
+    """Open units that neither run nor are held: those that could, oldest first, then the others."""
     return [unit_of(row) for row in tx.all(_Q["queued"], most=_EVERY if most is None else most)]
 
 

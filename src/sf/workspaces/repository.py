@@ -118,11 +118,6 @@ class UserRepository:
         text = _facade.copy_head(self._layout, self.git_dir)
         return text.removeprefix("ref: refs/heads/") if text.startswith("ref: refs/heads/") else None
 
-    def switched(self) -> tuple[int, int]:
-        """Return what is another after the checkout was switched: git writes HEAD anew each time."""
-        head = (self._layout.git_dir / "HEAD").stat()
-        return head.st_ino, head.st_mtime_ns
-
     def is_at_work(self) -> bool:
         """Return whether a git may be writing the user's checkout: HEAD follows the files, not the other way.
 

@@ -121,7 +121,9 @@ SELECT * FROM units WHERE archived_at IS NULL OR :all = 1 ORDER BY created_at, i
 -- name: queued
 SELECT * FROM units
 WHERE phase <> 'complete' AND phase_status NOT IN ('canceled','running') AND hold_kind IS NULL AND archived_at IS NULL
-ORDER BY created_at, id LIMIT :most
+ORDER BY CASE WHEN open_blockers = 0 AND open_children = 0 AND parent_ready = 1 AND lane_open = 1 THEN 0 ELSE 1 END,
+  created_at, id
+LIMIT :most
 
 -- name: goals_metadata
 SELECT DISTINCT metadata FROM units

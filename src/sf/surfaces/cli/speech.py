@@ -9,13 +9,14 @@ from typing import Any
 
 import msgspec
 
+from sf.domain.excerpt import STEERING
+
 _COLOURS = {"green": "32", "red": "31", "yellow": "33", "dim": "2", "bold": "1", "cyan": "36"}
 _PAINTED = re.compile(rf"\x1b\[(0|{'|'.join(_COLOURS.values())})m")
 _NOTHING = re.compile(r"(?!)")
-_UNSAFE = re.compile(
-    rf"{_PAINTED.pattern}|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
-)
-"""Control characters, and those that turn the direction of writing; a colour is found as a whole."""
+_STEERING = re.compile(f"[{STEERING}]")
+_UNSAFE = re.compile(f"{_PAINTED.pattern}|{_STEERING.pattern}")
+"""A colour is found as a whole."""
 
 
 class Speech:
@@ -48,13 +49,13 @@ class Speech:
     def event(self, name: str, **data: Any) -> None:
         """A line for a program; silent otherwise."""
         if self.headless:
-            print(_json({"event": name, **data}).decode(), flush=True)
+            print(_plain(_json({"event": name, **data})), flush=True)
 
     def answer(self, data: Any, *, as_json: bool) -> bool:
         """Give a result: as JSON when asked, kept for the end when headless. True when it was given so."""
         self.result = data
         if as_json and not self.headless:
-            print(msgspec.json.format(_json(data), indent=2).decode())
+            print(_plain(msgspec.json.format(_json(data), indent=2)))
         return as_json or self.headless
 
     def paint(self, text: str, colour: str) -> str:
@@ -65,6 +66,11 @@ class Speech:
 def _escape(text: str) -> str:
     code = ord(text[0])
     return (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}") + text[1:]
+
+
+def _plain(encoded: bytes) -> str:
+    """JSON that may be looked at on a terminal as well."""
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded.decode())
 
 
 def _json(data: Any) -> bytes:
