@@ -459,6 +459,14 @@ def test_pause_and_resume(stage: Stage) -> None:
     assert stage.sf("auto").returncode == 0
 
 
+def test_an_intent_that_cannot_be_applied_keeps_nobody_from_anything(stage: Stage) -> None:
+    assert stage.sf("plan", "-", stdin="\0\0\n").returncode == 2
+    stage.queue("plan", goal="\0", workflow="feature", content="", branch="main")
+    stage.queue("reply", question_id=["no", "name"], answer=5)
+    assert stage.sf("pause").returncode == 0
+    assert not sessions.open_intents(stage.read)
+
+
 def test_a_resume_beside_an_autopilot_leaves_the_session_running(stage: Stage) -> None:
     stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
     stage.plan()

@@ -101,13 +101,23 @@ def test_what_runs_or_is_held_is_always_shown_and_what_is_left_out_is_counted(st
 
     transact(place_of(stage.project), grow)
     report = reports.status(stage.project)
-    assert [line.id for line in report.running] == [running]
+    assert [(line.id, line.standing) for line in report.running] == [(running, "cut off")], (
+        "nobody is at work"
+    )
+    assert report.way_on == "sf auto"
     assert [line.id for line in report.waiting] == [held, *(f"task/a{n}" for n in range(1, 201))]
     assert report.waiting_in_all == 239
     assert len(reports.status(stage.project, most=None).waiting) == 239
     lines = stage.sf("status").stdout.splitlines()
     assert sum(line.startswith("Waiting:") for line in lines) == 21
     assert "            and 218 more → sf status --all" in lines
+
+
+def test_what_can_begin_comes_before_what_waits_for_others(stage: Stage) -> None:
+    first, second = _adhoc(stage, "one", "two")
+    change = "UPDATE units SET open_children = 1 WHERE id = :id"
+    transact(place_of(stage.project), lambda tx: tx.run(change, id=first))
+    assert [line.id for line in reports.status(stage.project).waiting] == [second, first]
 
 
 def test_every_counter_of_the_ledger_is_shown(stage: Stage) -> None:

@@ -29,6 +29,23 @@ def test_a_dirty_checkout_is_never_touched_and_the_merge_waits(stage: Stage) -> 
     assert (stage.root / "notes.txt").read_text() == "my own unsaved work\n"
 
 
+def test_what_comes_in_the_way_when_the_first_is_gone_is_another_question(stage: Stage) -> None:
+    stage.script(plan_scene(ONE), scene("execute", write("notes.txt", "theirs\n"), say()), *PASSING)
+    stage.plan()
+    stage.file("notes.txt", "mine\n")
+    assert stage.auto().ending == "waiting"
+    [first] = accounts.questions(stage.project)
+    stage.git("checkout", "-q", "notes.txt")
+
+    def watch(event: events.Event) -> None:
+        if event.name == events.STATE_CHANGED:
+            stage.file("notes.txt", "mine again\n")
+
+    assert stage.auto(watch=watch).ending == "waiting"
+    [second] = accounts.questions(stage.project)
+    assert second.id != first.id and len(stage.named(events.HELD)) == 2
+
+
 def test_an_untracked_file_in_the_way_is_not_overwritten(stage: Stage) -> None:
     stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
     stage.plan()

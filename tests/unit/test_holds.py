@@ -562,6 +562,15 @@ def test_a_look_that_finds_the_cause_still_there_asks_nothing_anew(ground: Groun
     assert attention.waiting(ground.read)[0].id != again.id, "a person answered it"
 
 
+def test_a_default_that_answers_nothing_leaves_the_question_to_a_person(ground: Ground) -> None:
+    """One of an sf that took more for an acceptance."""
+    ground.rules = replace(GATED, patience={HoldKind.CHECKOUT_DIRTY.value: Patience("abandon: so be it", 1)})
+    park_dirty(ground)
+    ground.clock.advance(seconds=5)
+    assert ground.write(lambda tx: replies.answer_due(tx, ground.rules, ground.now)) == []
+    assert [item.due_at for item in attention.waiting(ground.read)] == [None]
+
+
 def test_clearing_a_gates_blocker_leaves_the_question_that_holds_the_unit(ground: Ground) -> None:
     ground.plant(adhoc=True)
     ground.run(A, o.Done(), o.Planned(task_plan()), *[o.Done()] * 2, o.GateFailed("unit", "no"))

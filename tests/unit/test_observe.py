@@ -259,3 +259,10 @@ def test_nobody_can_veto_a_phase_change(ground: Ground) -> None:
 def test_there_is_no_hook_that_could_refuse_a_phase_change() -> None:
     assert "pre_dispatch" in Hooks.__struct_fields__
     assert not [name for name in Hooks.__struct_fields__ if "phase" in name]
+
+
+def test_nothing_in_the_log_steers_the_terminal_of_who_reads_it(tmp_path: Path) -> None:
+    Log(tmp_path / "log").info("asked", text="\x1b[2J\u202eno\x9b", plain="café")
+    line = (tmp_path / "log").read_text()
+    assert not set(line) & {"\x1b", "\u202e", "\x9b"}
+    assert "\\u001b[2J\\u202eno\\u009b" in line and "café" in line
