@@ -307,8 +307,12 @@ class Loop:
         self._roster.stop("shutdown")
 
     def _fail(self, reason: str) -> None:
-        """A hook's refusal or a store that cannot be written ends the session."""
-        self._failure = self._failure or reason
+        """A hook's refusal or a store that cannot be written ends the session.
+
+        One that somebody is stopping was interrupted, whatever fails on the way.
+        """
+        if not self._stopping:
+            self._failure = self._failure or reason
         self._desk.log.error("session failed", reason=reason)
         self._desk.announce(events.WARNING, detail=reason)
         self.wake()
