@@ -78,6 +78,22 @@ def test_a_gate_that_was_one_branchs_at_its_start_and_anothers_at_its_end_is_run
     assert "it is run again" in (stage.project.dot / "log" / "sf.log").read_text()
 
 
+def test_what_is_edited_beside_a_gate_on_its_own_branch_is_that_branchs(stage: Stage) -> None:
+    """Who works in their checkout all day must not keep every gate from ever being believed."""
+    scripted(stage)
+    stage.gate("check", '#!/bin/sh\nsleep 1\n. "$(dirname "$0")/lib.sh"\n')
+    stage.gate("lib", "exit 0\n")
+    commit_rules(stage)
+    stage.plan()
+    edit = threading.Timer(0.6, lambda: stage.gate("lib", "exit 0 # the same\n"))
+    assert stage.auto(watch=once("verify", edit.start)).ending == "waiting", (
+        "the edit is in the landing's way"
+    )
+    edit.join()
+    assert [row["passed"] for row in records.gate_results(stage.read, "task/m1/s1/t1")] == [1]
+    assert "it is run again" not in (stage.project.dot / "log" / "sf.log").read_text()
+
+
 def test_work_goes_on_while_a_branch_without_gates_is_checked_out(stage: Stage) -> None:
     scripted(stage)
     stage.git("branch", "old")

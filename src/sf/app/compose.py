@@ -33,7 +33,7 @@ from sf.paths import Project, identify
 from sf.policy import sandbox
 from sf.policy.sandbox import Sandbox
 from sf.providers.catalog import Catalog
-from sf.review import gates
+from sf.review import places
 from sf.scheduler import conduct, doorbell, lock
 from sf.scheduler.admission import Selection
 from sf.scheduler.courier import Courier
@@ -214,7 +214,7 @@ async def _require_gates(desk: Desk, config: Config) -> None:
     branch = str(session["integration_branch"] or "") if session else ""
     # A branch that is gone holds what is for it, when its time comes.
     with contextlib.suppress(BranchGone):
-        await gates.located(desk, branch, gates_of(config))
+        await places.located(desk, branch, gates_of(config))
 
 
 async def _warn_of_filters(desk: Desk) -> None:

@@ -71,11 +71,11 @@ def _workflows(project: Project) -> Check:
 
 
 def _gates(project: Project) -> Check:
-    from sf.review import gates
+    from sf.review import places
 
     scripts = load_config(project).harness.gates
     configured = (*scripts.post_task, *scripts.post_slice, *scripts.post_milestone)
-    problems = gates.problems(gates.in_checkout(project.root, configured))
+    problems = places.problems(places.in_checkout(project.root, configured))
     if problems:
         return Check("gates", "fail", "; ".join(problems))
     if not scripts.post_slice and not scripts.post_task:

@@ -47,7 +47,7 @@ class StatusReport(msgspec.Struct, frozen=True):
     """What brings on the units that wait for nothing else, when nobody is at work on them."""
     running: list[UnitLine]
     waiting: list[UnitLine]
-    """Held ones first, all of them; of the others the oldest."""
+    """Held ones first, all of them; of the others those that could begin, the oldest first."""
     waiting_in_all: int
     blockers: list[BlockerLine]
     reverted: list[UnitLine]

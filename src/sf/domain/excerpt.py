@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 STEERING = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 """Characters that steer a terminal, or turn the direction of writing, as a class of a regular expression."""
+_STEERING = re.compile(f"[{STEERING}]")
 
 
 def head_and_tail(text: str, limit: int, marker: str) -> str:
@@ -30,6 +33,11 @@ def gate_output(text: str) -> str:
 def printable(text: str) -> str:
     """The text with control characters as spaces: for titles, which end up in commit messages."""
     return "".join(character if character.isprintable() else " " for character in text)
+
+
+def unsteering(text: str) -> str:
+    """The text with what would steer a terminal written out, as JSON does it too."""
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def one_line(text: str, limit: int = 120) -> str:

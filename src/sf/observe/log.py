@@ -11,11 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from sf.domain.excerpt import STEERING
+from sf.domain.excerpt import unsteering
 
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 _LIMIT = 2048
-_STEERING = re.compile(f"[{STEERING}]")
 _SPACED = re.compile(r'[ "=]')
 _PLAIN = re.compile(r"[\w./:@#+-]{1,500}", re.ASCII)
 """What stands in a line as it is."""
@@ -89,8 +88,7 @@ class Log:
 
 def _one_line(text: str) -> str:
     """On one line, and nothing in it that would steer the terminal of who reads it."""
-    flat = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
-    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", flat)
+    return unsteering(text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r"))
 
 
 def _quoted(value: Any) -> str:

@@ -18,7 +18,7 @@ from sf.harness.agent import Agent
 from sf.harness.attempt import hook_variables, tell_undone
 from sf.harness.desk import Desk, Obstacle
 from sf.policy.sandbox import clean_env
-from sf.review import gates
+from sf.review import gates, places
 from sf.scheduler import joining
 from sf.store import leases, records, sessions, units
 from sf.store.tx import Tx
@@ -72,8 +72,8 @@ def _message(unit: Unit, subject: str) -> str:
 
 
 async def _proven(agent: Agent, tree: str, scripts: tuple[str, ...], *, clean: bool) -> bool:
-    places = await gates.located(agent.desk, agent.desk.workshop.integration_branch(agent.unit), scripts)
-    wanted = [(gates.gate_name(script), gates.digest(places[script])) for script in scripts]
+    found = await places.located(agent.desk, agent.desk.workshop.integration_branch(agent.unit), scripts)
+    wanted = [(gates.gate_name(script), gates.digest(found[script])) for script in scripts]
     return records.is_proven(agent.desk.database.read, agent.unit.id, tree, wanted, clean=clean)
 
 

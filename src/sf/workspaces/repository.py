@@ -118,6 +118,11 @@ class UserRepository:
         text = _facade.copy_head(self._layout, self.git_dir)
         return text.removeprefix("ref: refs/heads/") if text.startswith("ref: refs/heads/") else None
 
+    @property
+    def head_file(self) -> Path:
+        """What git writes anew whenever another branch is checked out."""
+        return self._layout.git_dir / "HEAD"
+
     def is_at_work(self) -> bool:
         """Return whether a git may be writing the user's checkout: HEAD follows the files, not the other way.
 

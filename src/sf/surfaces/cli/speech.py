@@ -9,13 +9,12 @@ from typing import Any
 
 import msgspec
 
-from sf.domain.excerpt import STEERING
+from sf.domain.excerpt import STEERING, unsteering
 
 _COLOURS = {"green": "32", "red": "31", "yellow": "33", "dim": "2", "bold": "1", "cyan": "36"}
 _PAINTED = re.compile(rf"\x1b\[(0|{'|'.join(_COLOURS.values())})m")
 _NOTHING = re.compile(r"(?!)")
-_STEERING = re.compile(f"[{STEERING}]")
-_UNSAFE = re.compile(f"{_PAINTED.pattern}|{_STEERING.pattern}")
+_UNSAFE = re.compile(f"{_PAINTED.pattern}|[{STEERING}]")
 """A colour is found as a whole."""
 
 
@@ -49,13 +48,13 @@ class Speech:
     def event(self, name: str, **data: Any) -> None:
         """A line for a program; silent otherwise."""
         if self.headless:
-            print(_plain(_json({"event": name, **data})), flush=True)
+            print(unsteering(_json({"event": name, **data}).decode()), flush=True)
 
     def answer(self, data: Any, *, as_json: bool) -> bool:
         """Give a result: as JSON when asked, kept for the end when headless. True when it was given so."""
         self.result = data
         if as_json and not self.headless:
-            print(_plain(msgspec.json.format(_json(data), indent=2)))
+            print(unsteering(msgspec.json.format(_json(data), indent=2).decode()))
         return as_json or self.headless
 
     def paint(self, text: str, colour: str) -> str:
@@ -66,11 +65,6 @@ class Speech:
 def _escape(text: str) -> str:
     code = ord(text[0])
     return (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}") + text[1:]
-
-
-def _plain(encoded: bytes) -> str:
-    """JSON that may be looked at on a terminal as well."""
-    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded.decode())
 
 
 def _json(data: Any) -> bytes:
