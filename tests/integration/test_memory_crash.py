@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,16 @@ def test_a_retain_is_synced_before_it_is_acknowledged(tmp_path: Path) -> None:
     with file.transaction() as writer:
         assert writer.execute("PRAGMA synchronous").fetchone() == (2,)
     file.close()
+
+
+def test_who_makes_the_file_at_the_same_moment_is_waited_for(tmp_path: Path) -> None:
+    """SQLite gives up at once where one file is put into WAL mode while another connection writes it."""
+    path = tmp_path / "memory.db"
+    Engine.open(path, embedder=None).close()
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    assert other.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
+    other.execute("BEGIN IMMEDIATE")
+    ending = threading.Timer(0.2, other.close)
+    ending.start()
+    Engine.open(path, embedder=None).close()
+    ending.join()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -207,6 +208,20 @@ def test_two_openers_of_a_new_database_both_succeed(place: Place) -> None:
         thread.join(timeout=30)
     assert problems == []
     assert len(units.listed(open_reader(place))) == 6
+
+
+def test_who_makes_the_file_at_the_same_moment_is_waited_for(tmp_path: Path) -> None:
+    """SQLite gives up at once where one file is put into WAL mode while another connection writes it."""
+    path = tmp_path / "sf.db"
+    Database(path).close()
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    assert other.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
+    other.execute("BEGIN IMMEDIATE")
+    ending = threading.Timer(0.2, other.close)
+    ending.start()
+    transact(path, plant_tasks)
+    ending.join()
+    assert execute(path, "PRAGMA journal_mode") == [("wal",)]
 
 
 def test_settling_is_one_transaction(ground: Ground) -> None:

@@ -89,12 +89,12 @@ class SqliteEngine:
         connection = _connect(str(self._path))
         try:
             self._refuse_foreign(connection)
+            _keep_wal(connection)
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
         except BaseException:
             connection.close()
             raise
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA foreign_keys = ON")
         return connection
 
     def _refuse_empty(self) -> None:
@@ -172,3 +172,16 @@ def _connect(target: str, *, uri: bool = False) -> FileConnection:
     connection.row_factory = sqlite3.Row
     connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
     return connection
+
+
+def _keep_wal(connection: FileConnection) -> None:
+    """Have the file keep a WAL. Here SQLite itself does not wait for who is making the file as well."""
+    deadline = time.monotonic() + _BUSY_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+            time.sleep(0.01)

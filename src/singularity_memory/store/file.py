@@ -6,6 +6,7 @@ import contextlib
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from singularity_memory.errors import StoreFailed, StoreTooNew
 from singularity_memory.store import migrate
 
 _BUSY_SECONDS = 30.0
-_PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON")
+_PRAGMAS = ("synchronous = FULL", "foreign_keys = ON")
 
 
 class File:
@@ -78,10 +79,11 @@ class File:
         made = sqlite3.connect(
             self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
-        for pragma in _PRAGMAS:
-            made.execute(f"PRAGMA {pragma}")
         with self._writing:
             self._open.append(made)
+        _keep_wal(made)
+        for pragma in _PRAGMAS:
+            made.execute(f"PRAGMA {pragma}")
         return made
 
     def _migrate(self) -> None:
@@ -101,3 +103,16 @@ class File:
             yield
         except (sqlite3.Error, OSError) as error:
             raise StoreFailed(f"{self.name}: {error}") from error
+
+
+def _keep_wal(connection: sqlite3.Connection) -> None:
+    """Have the file keep a WAL. Here SQLite itself does not wait for who is making the file as well."""
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+            time.sleep(0.01)
