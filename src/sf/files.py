@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whenever sf is killed or the power goes."""
+"""Files that are there whole or not at all, whenever sf is killed."""
 
 from __future__ import annotations
 
@@ -6,14 +6,27 @@ import os
 from pathlib import Path
 
 
-def put(path: Path, content: str | bytes, mode: int | None = None) -> None:
-    """Write a file beside its place and move it there by one rename; its folder must exist."""
+def put(path: Path, content: str | bytes, mode: int | None = None, *, sync: bool = False) -> None:
+    """Write a file beside its place and move it there by one rename; its folder must exist.
+
+    With `sync` it is so also when the power goes, and is on the disk when this returns.
+    """
     # Two that write the same file do not write into each other's: the last rename counts.
     fresh = path.with_name(f".{path.name}.{os.urandom(6).hex()}.new")
-    fresh.write_bytes(content.encode() if isinstance(content, str) else content)
-    if mode is not None:
-        fresh.chmod(mode)
-    fresh.replace(path)
+    try:
+        with fresh.open("xb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        if mode is not None:
+            fresh.chmod(mode)
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+    if sync:
+        sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -15,6 +15,7 @@ import msgspec
 
 from sf import files
 from sf.domain.ids import folder_name
+from sf.domain.utf8 import escaped
 from sf.errors import NotAProject
 
 LOCK_FILE = "run.lock"
@@ -201,10 +202,10 @@ def identify(project: Project) -> None:
         known = _read_identity(project) or known
         origin = _origin(project, known) if known else "new"
         if known is None or origin == "copied":
-            files.put(file, fresh)
+            files.put(file, fresh, sync=True)
         elif origin == "moved":
             _take_along(project, Path(known[1]))
-            files.put(file, f"{known[0]}\n{project.root}\n")
+            files.put(file, f"{known[0]}\n{project.root}\n", sync=True)
             _hold(project, known[0])
 
 
@@ -228,12 +229,21 @@ def sf_home(environ: dict[str, str] | None = None) -> Path:
     return Path(named).expanduser().resolve() if named else Path.home() / ".sf"
 
 
+def project_at(folder: Path) -> Project:
+    """The project of which this folder is the root. Raises NotAProject where no row could name it."""
+    project = Project(root=folder.resolve(), home=sf_home())
+    for path in (str(project.root), str(project.home)):
+        if escaped(path) != path:
+            raise NotAProject(f"the path {escaped(path)} is not UTF-8", hint="move it to one that is")
+    return project
+
+
 def find_project(start: Path) -> Project:
     """The project at or above a folder, by its own name if it was moved or copied. Raises NotAProject."""
     home = sf_home()
     for folder in (start, *start.parents):
         if (folder / ".sf").is_dir() and (folder / ".sf") != home:
-            project = Project(root=folder.resolve(), home=home)
+            project = project_at(folder)
             _recognise(project)
             return project
     raise NotAProject(f"no .sf/ in {start} or above", hint="run sf init in the root of your repository")

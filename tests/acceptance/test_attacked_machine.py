@@ -212,11 +212,19 @@ def test_a_limit_of_nought_is_no_limit(stage: Stage) -> None:
 def test_a_changed_file_whose_name_is_not_utf_8_holds_the_landing_and_is_told(stage: Stage) -> None:
     stage.file(LATIN, "one\n")
     stage.commit("a Latin-1 name")
+    told = stage.root.parent / "told"
+    stage.hook("tell", f"#!/bin/sh\ncat > {told}\n")
+    stage.configure(CONFIG + '\n[harness.hooks]\non_event.held = ["./.sf/hooks/tell.sh"]\n')
     stage.script(ADHOC_PLAN, scene("execute", write("a.txt"), say()), *PASSING)
     unit = stage.plan(adhoc=True)
     stage.file(LATIN, "changed\n")
     done = stage.sf("auto")
     assert done.returncode == 3, done.stdout + done.stderr
+    assert (
+        LATIN.encode("utf-8", "backslashreplace").decode()
+        in msgspec.json.decode(told.read_bytes())["data"]["detail"]
+    )
+    assert "Held" in (stage.project.dot / "log" / "sf.log").read_text()
     assert stage.unit(unit).hold_kind is HoldKind.CHECKOUT_DIRTY
     assert "caf\\xe9.txt" in stage.unit(unit).hold_detail or "caf\\udce9.txt" in stage.unit(unit).hold_detail
     assert stage.sf("status").returncode == 0
@@ -238,8 +246,35 @@ def test_names_that_are_not_utf_8_are_judged_like_any_other(stage: Stage) -> Non
     stage.plan()
     done = stage.sf("auto")
     assert done.returncode == 0, done.stdout + done.stderr
+    ended = [(run.phase.value, run.error_code) for run in runs.of_unit(stage.read, "task/m1/s1/t1")]
+    assert ended[:2] == [("execute", "outside_areas"), ("execute", None)], (
+        "the agent was told what was taken back"
+    )
     landed = stage.git("-c", "core.quotePath=true", "ls-tree", "-r", "--name-only", "main").splitlines()
     assert '"src/caf\\351"' in landed and not any(name.startswith('"out') for name in landed)
+
+
+@pytest.mark.parametrize("content", ["a line", "\0binary"])
+def test_a_conflict_in_a_file_whose_name_is_not_utf_8_is_told_and_resolved(
+    stage: Stage, content: str
+) -> None:
+    stage.file(LATIN, "one\n")
+    stage.commit("a Latin-1 name")
+    put, clear = (
+        f"printf '{content.replace(chr(0), chr(92) + '000')}\\n' > $'caf\\xe9.txt'",
+        "rm -rf sf-conflicts",
+    )
+    stage.script(
+        ADHOC_PLAN,
+        scene("execute", call("bash", command=put), say(), visits=[1]),
+        scene("execute", call("bash", command=f"{put}; {clear}"), say()),
+        ASKS,
+        *PASSING,
+    )
+    unit = stage.plan(adhoc=True)
+    assert stage.auto(watch=stage.meanwhile("review", LATIN, f"{content} of the user's\n")).ending == "done"
+    codes = [run.error_code for run in runs.of_unit(stage.read, unit) if run.error_code]
+    assert codes == ["merge_conflict"]
 
 
 @pytest.mark.parametrize("name", ["", "../../etc", "\x1b[31mred", "milestone/m1\n", "\udcff", "a" * 90_000])

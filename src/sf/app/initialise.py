@@ -12,7 +12,7 @@ from sf import files
 from sf.app import ignored, templates
 from sf.app.stores import place_of
 from sf.app.trust import require_own_folder
-from sf.paths import Project, identify, sf_home
+from sf.paths import Project, identify, project_at
 from sf.store.connection import transact
 from sf.store.place import Place
 from sf.survey.stack import Stack, stack_of
@@ -63,7 +63,7 @@ class Initialised(msgspec.Struct, frozen=True):
 
 def initialise(root: Path) -> Initialised:
     """Set a repository up. Files that exist are left as they are."""
-    project = Project(root=root.resolve(), home=sf_home())
+    project = project_at(root)
     files = asyncio.run(_opened(project))
     stack = stack_of(Tree.of(project.root, files))
     wanted = _files(stack)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from sf.domain.utf8 import escaped
+
 STEERING = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 """Characters that steer a terminal, or turn the direction of writing, as a class of a regular expression."""
 _STEERING = re.compile(f"[{STEERING}]")
@@ -11,6 +13,7 @@ _STEERING = re.compile(f"[{STEERING}]")
 
 def head_and_tail(text: str, limit: int, marker: str) -> str:
     """The text if it is within `limit` bytes, else that much of its start and end around the marker."""
+    text = escaped(text)
     raw = text.encode()
     if len(raw) <= limit:
         return text

@@ -10,6 +10,7 @@ from sf import files
 from sf.domain.clock import Instant
 from sf.domain.excerpt import last_error
 from sf.domain.ids import folder_name
+from sf.domain.utf8 import escaped
 from sf.paths import Project
 
 RESEARCH = "research.md"
@@ -28,7 +29,7 @@ def write(project: Project, unit_id: str, name: str, text: str) -> Path:
     """Write an artifact in one step."""
     folder = project.active(unit_id)
     folder.mkdir(parents=True, exist_ok=True)
-    files.put(folder / name, text)
+    files.put(folder / name, escaped(text), sync=True)
     return folder / name
 
 
@@ -45,7 +46,7 @@ def append_line(project: Project, unit_id: str, name: str, line: str) -> None:
     """Add a line to an artifact."""
     folder = project.active(unit_id)
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / name).open("a", encoding="utf-8") as file:
+    with (folder / name).open("a", encoding="utf-8", errors="backslashreplace") as file:
         file.write(line.rstrip("\n") + "\n")
 
 

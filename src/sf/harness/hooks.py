@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-import msgspec
-
 from sf.config.schema import Hooks
+from sf.domain import utf8
 from sf.domain.excerpt import head_and_tail
 from sf.errors import HookFailed, HookTimeout
 from sf.observe.log import Log
@@ -164,7 +163,7 @@ class HookRunner:
                 argv,
                 cwd=cwd,
                 env={**self._environment, **variables, orphans.HOOK_MARK: mark},
-                stdin=msgspec.json.encode(payload) + b"\n",
+                stdin=utf8.as_json(payload) + b"\n",
                 timeout=allowed,
                 grace=1.0,
                 kill_after=1.0,

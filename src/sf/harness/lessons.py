@@ -16,6 +16,7 @@ from sf.domain.knowledge import Lesson, abandoned, gate_mistake, learned, tagged
 from sf.domain.phases import WRITING
 from sf.domain.runs import Lease
 from sf.domain.units import Unit
+from sf.domain.utf8 import escaped
 from sf.harness.rules import Rules
 from sf.store import knowledge, leases, records
 from sf.store.tx import Tx
@@ -105,6 +106,6 @@ def _said(tx: Tx, unit: Unit, *, since: int = 0, first: bool = False) -> str:
 def _keep(tx: Tx, unit: Unit, rules: Rules, lesson: Lesson, now: Instant) -> None:
     """What waits for the memory has no secret in it, for the queue is a file as well."""
     # A path that is no UTF-8 must not undo the transaction that the lesson is written in.
-    text = redacted(lesson.content).encode("utf-8", "backslashreplace").decode()
+    text = escaped(redacted(lesson.content))
     clean = msgspec.structs.replace(lesson, content=text)
     knowledge.enqueue(tx, rules.bank, [clean], now, unit.station or "")

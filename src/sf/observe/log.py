@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from sf.domain.excerpt import unsteering
+from sf.domain.utf8 import escaped
 
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 _LIMIT = 2048
@@ -49,7 +50,7 @@ class Log:
     def write(self, level: Level, message: str, fields: dict[str, Any]) -> None:
         """Write one line."""
         stamp = datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
-        line = f"{stamp} {level} {_one_line(message)}"
+        line = f"{stamp} {level} {_one_line(escaped(message))}"
         for key, value in fields.items():
             if value is not None:
                 line += f" {key}={_quoted(value)}"
@@ -92,7 +93,7 @@ def _one_line(text: str) -> str:
 
 
 def _quoted(value: Any) -> str:
-    text = str(value)
+    text = escaped(str(value))
     if _PLAIN.fullmatch(text):
         return text
     if len(text.encode()) > _LIMIT:

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Literal
 import msgspec
 
 from sf import __version__
+from sf.domain import utf8
 from sf.domain.clock import rfc3339
 from sf.domain.ids import ulid
 
@@ -96,8 +97,8 @@ class Tracer:
     def _write(self, batch: list[Span]) -> None:
         try:
             out = self._opened(self.current_file())
-            out.write(b"".join(msgspec.json.encode(span) + b"\n" for span in batch))
-        except OSError:
+            out.write(b"".join(utf8.as_json(span) + b"\n" for span in batch))
+        except Exception:  # were the thread to end, whoever hands spans over would wait for ever
             self.write_failures += len(batch)
 
     def _opened(self, path: Path) -> BinaryIO:

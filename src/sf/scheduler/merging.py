@@ -12,6 +12,7 @@ from sf.domain import events
 from sf.domain import outcomes as o
 from sf.domain.reverting import landing_subject
 from sf.domain.units import CURE, HoldKind, Merging, Status, Unit
+from sf.domain.utf8 import escaped
 from sf.errors import NoProduct
 from sf.harness import judging
 from sf.harness.agent import Agent
@@ -165,7 +166,7 @@ async def _move_branch(agent: Agent, head: str, commit: str) -> o.AnyOutcome | N
     except CheckoutBusy as busy:
         _remember_obstacle(desk, unit, tuple(busy.paths))
         # A name that is not UTF-8 would not go into the question's row.
-        cure = busy.hint.encode("utf-8", "backslashreplace").decode()
+        cure = escaped(busy.hint)
         return o.Held(HoldKind.CHECKOUT_DIRTY, busy.message, {CURE: cure} if cure else {})
     return o.Done("merged")
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from sf.domain.events import Event
+from sf.domain.utf8 import escaped
 from sf.errors import StoreTooNew
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -30,8 +31,8 @@ def made_of(kind: type[S], values: dict[str, Any]) -> S:
 def storable(params: dict[str, Any]) -> dict[str, Any]:
     """Parameters that a database takes: a name that is not UTF-8 is written with its bytes escaped."""
     for name, value in params.items():
-        if isinstance(value, str) and not value.isascii():
-            params[name] = value.encode("utf-8", "backslashreplace").decode()
+        if isinstance(value, str):
+            params[name] = escaped(value)
     return params
 
 

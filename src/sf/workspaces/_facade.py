@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-import secrets
 from pathlib import Path
 
+from sf import files
 from sf.errors import UnsupportedRepository
-from sf.files import sync_folder
 from sf.workspaces._layout import Layout, read_small
 
 _HEAD = re.compile(r"ref: refs/\S+|[0-9a-f]{40}")
@@ -34,7 +32,7 @@ def configure(layout: Layout, facade: Path, copied: dict[str, str]) -> None:
     values = {"core.logallrefupdates": "true", **copied}
     lines = ["[core]", "\trepositoryformatversion = 0", "\tbare = false"]
     lines += [f"\t{key.removeprefix('core.')} = {value}" for key, value in sorted(values.items())]
-    replace_file(facade / "config", "\n".join(lines).encode() + b"\n")
+    files.put(facade / "config", "\n".join(lines).encode() + b"\n")
     if values["core.logallrefupdates"] != "false":
         (layout.common / "logs" / "refs").mkdir(parents=True, exist_ok=True)
         (layout.git_dir / "logs").mkdir(exist_ok=True)
@@ -46,25 +44,8 @@ def copy_head(layout: Layout, facade: Path) -> str:
     if not _HEAD.fullmatch(text):
         raise UnsupportedRepository(f"{layout.git_dir / 'HEAD'} is not readable as a HEAD")
     if read_small(facade / "HEAD") != text:
-        replace_file(facade / "HEAD", f"{text}\n".encode())
+        files.put(facade / "HEAD", f"{text}\n".encode())
     return text
-
-
-def replace_file(path: Path, content: bytes, *, sync: bool = False) -> None:
-    """Put `content` at `path` whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            if sync:
-                file.flush()
-                os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    if sync:
-        sync_folder(path.parent)
 
 
 def _link(link: Path, target: Path) -> None:

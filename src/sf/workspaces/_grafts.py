@@ -8,9 +8,9 @@ import secrets
 from functools import partial
 from pathlib import Path
 
+from sf import files
 from sf.errors import WorkspaceFailed
 from sf.workspaces import _objects
-from sf.workspaces._facade import replace_file
 from sf.workspaces.git import Git
 
 _FILE = "shallow"
@@ -97,10 +97,10 @@ def _text(grafts: frozenset[str]) -> bytes:
 
 def _write(target: Path, grafts: frozenset[str]) -> None:
     if grafts:
-        replace_file(target / _FILE, _text(grafts))
+        files.put(target / _FILE, _text(grafts))
     else:
         (target / _FILE).unlink(missing_ok=True)
 
 
 def _settle(target: Path, followed: frozenset[str]) -> None:
-    replace_file(target / _FOLLOWED, _text(followed))
+    files.put(target / _FOLLOWED, _text(followed))

@@ -13,8 +13,8 @@ from typing import Literal
 
 import msgspec
 
+from sf import files
 from sf.errors import WorkspaceFailed
-from sf.workspaces._facade import replace_file
 from sf.workspaces._layout import Layout, read_small
 from sf.workspaces._user_checkout import copy_index
 from sf.workspaces.refusals import CheckoutBusy
@@ -56,7 +56,7 @@ class Desk:
 
     def write(self, journal: Journal) -> None:
         """Make the journal durable before the step it names begins."""
-        replace_file(self._state / "landing.json", msgspec.json.encode(journal), sync=True)
+        files.put(self._state / "landing.json", msgspec.json.encode(journal), sync=True)
 
     def read(self) -> Journal | None:
         """Return the journal of an unfinished landing, or None."""
@@ -89,7 +89,7 @@ class Desk:
     def note_files(self, paths: Sequence[str]) -> None:
         """Keep what the files are that the landing is about to change."""
         lines = (b"%s %s\0" % (_file_mark(self._layout.root / path), os.fsencode(path)) for path in paths)
-        replace_file(self._noted, b"".join(lines), sync=True)
+        files.put(self._noted, b"".join(lines), sync=True)
 
     def untouched_files(self) -> set[str]:
         """Return those of them that are what they were."""

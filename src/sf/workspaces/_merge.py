@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from sf.domain.utf8 import escaped
 from sf.errors import GitFailed
 from sf.workspaces.git import Git
 
@@ -88,7 +89,7 @@ async def _lay_beside(
         if present is not None and await _is_marked(git, git_dir, item, present, label):
             continue
         other = item.ours if item.theirs is not None and present == item.theirs else item.theirs
-        name = f"{BESIDE}/{len(beside) + 1}-{item.path.rsplit('/', 1)[-1]}"
+        name = f"{BESIDE}/{len(beside) + 1}-{escaped(item.path.rsplit('/', 1)[-1])}"
         if other is None or other.mode == "160000":
             text = b"nothing: deleted there\n" if other is None else f"commit {other.object_id}\n".encode()
             other = Version("100644", await _blob(git, git_dir, text))

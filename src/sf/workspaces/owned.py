@@ -12,10 +12,10 @@ from pathlib import Path
 
 import msgspec
 
+from sf import files
 from sf.errors import GitFailed, WorkspaceFailed
 from sf.paths import beside
 from sf.workspaces import _excludes, _grafts, _objects, changes
-from sf.workspaces._facade import replace_file
 from sf.workspaces._merge import MergeResult as MergeResult
 from sf.workspaces._merge import merge_trees
 from sf.workspaces._refs import UNSET, Unset, read_ref, update_ref
@@ -296,4 +296,4 @@ def _keep(path: Path, content: bytes) -> None:
             return
     except FileNotFoundError:
         pass
-    replace_file(path, content)
+    files.put(path, content)

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from sf.domain import utf8
 from sf.domain.excerpt import STEERING, unsteering
 
 _COLOURS = {"green": "32", "red": "31", "yellow": "33", "dim": "2", "bold": "1", "cyan": "36"}
@@ -48,13 +49,13 @@ class Speech:
     def event(self, name: str, **data: Any) -> None:
         """A line for a program; silent otherwise."""
         if self.headless:
-            print(unsteering(_json({"event": name, **data}).decode()), flush=True)
+            print(unsteering(utf8.as_json({"event": name, **data}).decode()), flush=True)
 
     def answer(self, data: Any, *, as_json: bool) -> bool:
         """Give a result: as JSON when asked, kept for the end when headless. True when it was given so."""
         self.result = data
         if as_json and not self.headless:
-            print(unsteering(msgspec.json.format(_json(data), indent=2).decode()))
+            print(unsteering(msgspec.json.format(utf8.as_json(data), indent=2).decode()))
         return as_json or self.headless
 
     def paint(self, text: str, colour: str) -> str:
@@ -65,22 +66,6 @@ class Speech:
 def _escape(text: str) -> str:
     code = ord(text[0])
     return (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}") + text[1:]
-
-
-def _json(data: Any) -> bytes:
-    """The data as JSON; text that is no UTF-8, such as a file's name, is escaped as on a terminal."""
-    try:
-        return msgspec.json.encode(data, enc_hook=str)
-    except UnicodeEncodeError:
-        return msgspec.json.encode(_escaped(msgspec.to_builtins(data, enc_hook=str)))
-
-
-def _escaped(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {_escaped(key): _escaped(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_escaped(item) for item in value]
-    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
 def table(rows: list[list[str]], header: list[str]) -> list[str]:
