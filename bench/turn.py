@@ -53,7 +53,7 @@ class _Ours:
     async def __call__(self) -> float:
         desk = self._ground.desk
         unit, lease = await self._claimed()
-        place = await desk.workshop.place(unit)
+        place = await desk.workshop.place(unit, lease)
         self._since, self._turns = None, 0
         agent = Agent(desk, unit, lease, place)
         ended = await agent.converse("execute", for_phase(Phase.EXECUTE), nothing_missing)

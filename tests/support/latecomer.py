@@ -1,7 +1,7 @@
 """A holder that is stopped for too long: `python -m tests.support.latecomer`.
 
-It claims a unit, says so, and once told to go on tries everything that a run writes; what each try came to is
-printed.
+It claims a unit, says so, and once told to go on tries what a run writes to the store; what each try came to
+is printed. What needs a repository too is tried in tests/integration/test_workshop.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sf.errors import SfError
 from sf.harness import settle
 from sf.harness.rules import Rules
 from sf.scheduler import claims
-from sf.store import leases, records, runs, spending, units
+from sf.store import records, runs, spending, units
 from sf.store.database import Database
 from sf.store.place import Place, Url
 from sf.store.runs import TurnRecord
@@ -66,15 +66,11 @@ class Latecomer:
             runs.record_turn(tx, lease, turn(1), NOW)
             spending.settle(tx, spend_id, "answered", NOW, Usage(cost_micro_usd=9))
 
-        def proven(tx: Tx) -> None:
-            leases.require_lease(tx, lease)
-            records.add_evidence(tx, lease.unit_id, lease.run_id, "merge", "late", NOW, tree="t", commit="c")
-
         ends: list[o.AnyOutcome] = [o.Done(), o.Failed("turn_failed", "x"), o.CalledOff("x"), o.Crashed()]
         writes: dict[str, Callable[[Tx], object]] = {
             "turn": answered,
             "reserve": lambda tx: self._reserve(tx, lease),
-            "evidence": proven,
+            "evidence": lambda tx: records.found(tx, lease, "merge", "late", NOW, tree="t", commit="c"),
         }
         for end in ends:
             writes[f"settle as {type(end).__name__}"] = self._settling(lease, end)

@@ -130,7 +130,7 @@ class _Progress:
 
 async def _carry_out(desk: Desk, unit: Unit, lease: Lease, job: Job, progress: _Progress) -> o.AnyOutcome:
     desk.announce(events.STATE_CHANGED, unit.id, state=AttemptState.PREPARING_WORKSPACE.value)
-    place = await desk.workshop.place(unit)
+    place = await desk.workshop.place(unit, lease)
     progress.place = place
     if place.created:
         desk.announce(events.WORKTREE_CREATE, unit.id, folder=str(place.folder))

@@ -142,11 +142,8 @@ def _missing_tests(agent: Agent) -> Callable[[str], Awaitable[str]]:
 
 async def _record_claim(agent: Agent, text: str) -> None:
     now = agent.desk.clock.now()
-    unit, lease = agent.unit, agent.lease
     if text:
-        await agent.desk.database.write(
-            lambda tx: records.add_evidence(tx, unit.id, lease.run_id, "claim", text[:2000], now)
-        )
+        await agent.desk.database.write(lambda tx: records.found(tx, agent.lease, "claim", text[:2000], now))
 
 
 async def reassess(agent: Agent) -> o.AnyOutcome:

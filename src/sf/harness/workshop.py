@@ -10,12 +10,14 @@ from sf.domain.clock import Clock
 from sf.domain.facts import WorktreeMode
 from sf.domain.ids import branch_name, folder_name
 from sf.domain.phases import WRITING
+from sf.domain.runs import Lease
 from sf.domain.units import RESOLVES, Merging, Unit
 from sf.errors import BranchGone, WorkMissing
 from sf.harness import artifacts
 from sf.paths import Project
-from sf.store import runs, sessions, units
+from sf.store import leases, runs, sessions, units
 from sf.store.database import Database
+from sf.store.tx import Tx
 from sf.workspaces.owned import OwnedRepository
 from sf.workspaces.repository import UserRepository
 from sf.workspaces.worktree import Worktree, remove_folder
@@ -112,12 +114,15 @@ class Workshop:
         branch = owner.branch or branch_name(owner.id, owner.title)
         return Worktree(self.owned, self.folder(owner), branch)
 
-    async def open(self, owner: Unit) -> tuple[Worktree, bool]:
-        """The owner's worktree, made from the integration head when it has none yet."""
+    async def open(self, owner: Unit, lease: Lease | None = None) -> tuple[Worktree, bool]:
+        """The owner's worktree, made from the integration head when it has none yet.
+
+        For a run, under its lease; winding up has none. Raises LeaseLost.
+        """
         branch = owner.branch or branch_name(owner.id, owner.title)
         folder = self.folder(owner)
         if owner.base_commit is None:
-            return await self._begin(owner, branch)
+            return await self._begin(owner, branch, lease)
         if await self.owned.ref(f"refs/heads/{branch}") is None:
             raise WorkMissing(
                 f"the branch {branch} of {owner.id} is not in {self.project.repository}",
@@ -125,7 +130,7 @@ class Workshop:
             )
         if owner.merging and not folder.is_dir():
             # Before the folder is filled again: what was merged into it is gone.
-            await self._forget_merge(owner)
+            await self._forget_merge(owner, lease)
         worktree, created = await Worktree.ensure(self.owned, folder, branch, owner.base_commit)
         if created and owner.merging is None:
             await self._bring_back(owner, worktree)
@@ -167,7 +172,7 @@ class Workshop:
         await place.worktree.checkout_tree(left)
         return kept or place.worktree.ref
 
-    async def _begin(self, owner: Unit, branch: str) -> tuple[Worktree, bool]:
+    async def _begin(self, owner: Unit, branch: str, lease: Lease | None) -> tuple[Worktree, bool]:
         """A first worktree. What lies in its place is nobody's any more: it is parked, never taken over."""
         base = await self.integration_head(owner)
         leftover = await self.owned.ref(f"refs/heads/{branch}")
@@ -177,21 +182,29 @@ class Workshop:
                 await self.owned.delete_ref(f"refs/heads/{branch}", leftover)
         await remove_folder(self.owned, self.folder(owner))
         worktree, created = await Worktree.ensure(self.owned, self.folder(owner), branch, base)
-        await self._set_place(owner, branch, base)
+        await self._set_place(owner, branch, base, lease)
         return worktree, created
 
-    async def _set_place(self, unit: Unit, branch: str | None, base: str) -> None:
+    async def _set_place(self, unit: Unit, branch: str | None, base: str, lease: Lease | None) -> None:
         workspace, now = str(self.folder(self.owner(unit))), self._clock.now()
-        await self._database.write(
-            lambda tx: units.set_place(tx, unit.id, workspace=workspace, branch=branch, base=base, now=now)
-        )
 
-    async def _forget_merge(self, owner: Unit) -> None:
+        def write(tx: Tx) -> None:
+            _require(tx, lease)
+            units.set_place(tx, unit.id, workspace=workspace, branch=branch, base=base, now=now)
+
+        await self._database.write(write)
+
+    async def _forget_merge(self, owner: Unit, lease: Lease | None) -> None:
         """The folder no longer holds what was merged into it; its commit must not become a parent."""
         now = self._clock.now()
-        await self._database.write(lambda tx: units.set_merging(tx, owner.id, None, now))
 
-    async def undo_changes(self, owner: Unit, worktree: Worktree) -> None:
+        def write(tx: Tx) -> None:
+            _require(tx, lease)
+            units.set_merging(tx, owner.id, None, now)
+
+        await self._database.write(write)
+
+    async def undo_changes(self, owner: Unit, worktree: Worktree, lease: Lease | None = None) -> None:
         """Bring the folder back to its branch; a merge laid out in it is forgotten first.
 
         What neither a run nor that merge put there is somebody's work, and is parked.
@@ -201,13 +214,14 @@ class Workshop:
         found = await worktree.snapshot()
         if found not in (run.tree if run else None, merging.tree if merging else None):
             await worktree.park(found)
-        await self._forget_merge(owner)
+        await self._forget_merge(owner, lease)
         await worktree.reset(await worktree.head())
 
-    async def place(self, unit: Unit) -> Place:
-        """The place for a run of this unit."""
+    async def place(self, unit: Unit, lease: Lease) -> Place:
+        """The place for a run of this unit. Raises LeaseLost when the claim has ended."""
+        leases.require_lease(self._database.read, lease)
         owner = self.owner(unit)
-        worktree, created = await self.open(owner)
+        worktree, created = await self.open(owner, lease)
         folder = self.folder(owner)
         if unit.type == "milestone" and self.mode(unit) == "branch-per-slice":
             # It only reads here: what it sees is the integration branch as it is now.
@@ -215,9 +229,9 @@ class Workshop:
         merging = units.get(self._database.read, owner.id).merging
         if merging and (await self._is_untold(merging, worktree) or not _is_for(unit, merging)):
             # The merge will find it again, and tell who is to see to it.
-            await self.undo_changes(owner, worktree)
+            await self.undo_changes(owner, worktree, lease)
             merging = None
-        base = await self._base(unit, owner, worktree)
+        base = await self._base(unit, owner, worktree, lease)
         artifacts.link_workspace(self.project, unit.id, folder)
         return Place(worktree, folder, base, created, merging)
 
@@ -228,19 +242,24 @@ class Workshop:
             return False
         return await worktree.snapshot() == merging.tree
 
-    async def _base(self, unit: Unit, owner: Unit, worktree: Worktree) -> str:
+    async def _base(self, unit: Unit, owner: Unit, worktree: Worktree, lease: Lease) -> str:
         """The commit that the unit's own diff starts from: where the branch was when it first wrote."""
         tip = await worktree.head()
         if owner.id == unit.id:
             return str(units.get(self._database.read, unit.id).base_commit)
         parent = units.get(self._database.read, str(unit.parent_id))
         if parent.id != owner.id and parent.base_commit is None:
-            await self._set_place(parent, None, tip)
+            await self._set_place(parent, None, tip, lease)
         if unit.base_commit is not None:
             return unit.base_commit
         if unit.phase in WRITING:
-            await self._set_place(unit, None, tip)
+            await self._set_place(unit, None, tip, lease)
         return tip
+
+
+def _require(tx: Tx, lease: Lease | None) -> None:
+    if lease is not None:
+        leases.require_lease(tx, lease)
 
 
 def _is_for(unit: Unit, merging: Merging) -> bool:

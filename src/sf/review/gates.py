@@ -166,7 +166,7 @@ async def _keep(agent: Agent, record: GateRecord) -> None:
         if record.passed:
             skipped = " (skipped itself)" if record.exit_code == 3 else ""
             summary = f"{record.gate}: exit {record.exit_code}{skipped}"
-            records.add_evidence(tx, unit.id, lease.run_id, "gate", summary, now, tree=record.tree)
+            records.found(tx, lease, "gate", summary, now, tree=record.tree)
         tx.announce(
             events.Event(
                 events.GATE_RESULT,

@@ -11,8 +11,7 @@ from sf.errors import NoProduct, Paused
 from sf.harness.agent import Agent, must_submit, nothing_missing
 from sf.harness.turn import Ended
 from sf.review.chunks import FileDiff, chunks, outline, split
-from sf.store import leases, records
-from sf.store.tx import Tx
+from sf.store import records
 from sf.tools.submissions import Finding, ReviewNotes, Submit, Synthesis
 from sf.tools.toolbox import for_phase
 
@@ -103,8 +102,6 @@ async def _keep(agent: Agent, tree: str, verdict: Synthesis, parts: int) -> None
     now = agent.desk.clock.now()
     summary = f"{verdict.verdict}: {one_line(verdict.summary, 300)} ({parts} part(s))"
 
-    def write(tx: Tx) -> None:
-        leases.require_lease(tx, agent.lease)
-        records.add_evidence(tx, agent.unit.id, agent.lease.run_id, "review", summary, now, tree=tree)
-
-    await agent.desk.database.write(write)
+    await agent.desk.database.write(
+        lambda tx: records.found(tx, agent.lease, "review", summary, now, tree=tree)
+    )

@@ -22,7 +22,6 @@ from sf.policy.sandbox import clean_env
 from sf.review import gates, places
 from sf.scheduler import joining
 from sf.store import leases, records, sessions, units
-from sf.store.tx import Tx
 from sf.unbroken import to_the_end
 from sf.workspaces.refusals import BranchMoved, CheckoutBusy
 from sf.workspaces.worktree import Worktree, checkout_folder, remove_folder
@@ -86,14 +85,9 @@ def _recorded(agent: Agent) -> list[str]:
 
 async def _keep(agent: Agent, tree: str, commit: str, summary: str) -> None:
     now = agent.desk.clock.now()
-
-    def write(tx: Tx) -> None:
-        leases.require_lease(tx, agent.lease)
-        records.add_evidence(
-            tx, agent.unit.id, agent.lease.run_id, "merge", summary, now, tree=tree, commit=commit
-        )
-
-    await agent.desk.database.write(write)
+    await agent.desk.database.write(
+        lambda tx: records.found(tx, agent.lease, "merge", summary, now, tree=tree, commit=commit)
+    )
 
 
 async def _land(agent: Agent) -> o.AnyOutcome:

@@ -10,7 +10,8 @@ import msgspec
 from sf.domain.clock import Instant
 from sf.domain.excerpt import gate_output
 from sf.domain.ids import ulid
-from sf.store import sql
+from sf.domain.runs import Lease
+from sf.store import leases, sql
 from sf.store.tx import Row, Tx
 
 _Q = sql.load("records")
@@ -98,6 +99,21 @@ def reviewed_tree(tx: Tx, unit_id: str) -> str | None:
     return row["tree"] if row and row["summary"].startswith("pass") else None
 
 
+def found(
+    tx: Tx,
+    lease: Lease,
+    kind: EvidenceKind,
+    summary: str,
+    now: Instant,
+    *,
+    tree: str | None = None,
+    commit: str | None = None,
+) -> None:
+    """Keep what a run found about its unit. Raises LeaseLost."""
+    leases.require_lease(tx, lease)
+    add_evidence(tx, lease.unit_id, lease.run_id, kind, summary, now, tree=tree, commit=commit)
+
+
 def add_evidence(
     tx: Tx,
     unit_id: str,
@@ -109,7 +125,7 @@ def add_evidence(
     tree: str | None = None,
     commit: str | None = None,
 ) -> None:
-    """Keep a proof, or a claim beside it."""
+    """Keep a proof, or a claim beside it; a run does so by `found`."""
     tx.run(
         _Q["evidence"],
         id=ulid(),

@@ -221,11 +221,6 @@ def set_place(
     tx.run(_Q["set_place"], id=unit_id, workspace=workspace, branch=branch, base=base, now=now)
 
 
-def set_base(tx: Tx, unit_id: str, commit: str, now: Instant) -> None:
-    """Remember the commit that the unit's diff is measured against."""
-    tx.run(_Q["set_base"], id=unit_id, base=commit, now=now)
-
-
 def set_merging(tx: Tx, unit_id: str, merging: Merging | None, now: Instant) -> None:
     """Remember the merge that was laid out in the unit's worktree, or forget it."""
     marks = msgspec.json.encode(merging).decode() if merging else None

@@ -44,9 +44,6 @@ UPDATE units SET metadata = :metadata WHERE id = :id
 UPDATE units SET workspace = :workspace, branch = COALESCE(:branch, branch),
   base_commit = COALESCE(:base, base_commit), updated_at = :now WHERE id = :id
 
--- name: set_base
-UPDATE units SET base_commit = :base, updated_at = :now WHERE id = :id
-
 -- name: stations
 SELECT DISTINCT station FROM units
 WHERE station IS NOT NULL AND (archived_at IS NULL OR (wound_up_at IS NULL AND phase_status <> 'canceled'))
