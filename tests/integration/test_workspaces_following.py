@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import shutil
 from pathlib import Path
 
+import pytest
+
 from sf.workspaces import rescue
+from sf.workspaces._refs import read_ref
 from sf.workspaces.git import Git
 from sf.workspaces.owned import OwnedRepository
 from sf.workspaces.packing import repack
@@ -184,3 +188,28 @@ async def test_line_endings_that_the_user_wants_everywhere_are_no_change(tmp_pat
     user_git(root, "config", "core.autocrlf", "input")
     said = ((await opened()).git_dir / "config").read_text()
     assert "autocrlf = input" in said, "the repository's own value wins"
+
+
+@pytest.mark.parametrize("packed", [False, True])
+async def test_a_ref_that_git_could_not_read_once_is_not_taken_for_absent(
+    tmp_path: Path, packed: bool
+) -> None:
+    """As git does when it is out of descriptors: it says that there is no such ref."""
+    project = await Project.make(tmp_path)
+    tip = await project.tip()
+    await project.owned.set_ref("refs/heads/sf/a1", tip)
+    if packed:
+        await project.owned.git.run("pack-refs", "--all", git_dir=project.owned.git_dir)
+    failed, real = tmp_path / "failed", shutil.which("git")
+    wrapper = tmp_path / "bin" / "git"
+    wrapper.parent.mkdir()
+    wrapper.write_text(
+        f'#!/bin/sh\n[ -e {failed} ] && exec {real} "$@"\necho > {failed}\n'
+        "echo \"fatal: 'refs/heads/sf/a1' - not a valid ref\" >&2\nexit 128\n"
+    )
+    wrapper.chmod(0o755)
+    git = Git(search_path=f"{wrapper.parent}:/usr/local/bin:/usr/bin:/bin")
+    assert await read_ref(git, project.owned.git_dir, "refs/heads/sf/a1") == tip
+    assert failed.exists()
+    assert await read_ref(git, project.owned.git_dir, "refs/heads/sf/none") is None
+    assert await read_ref(git, project.owned.git_dir, "refs/heads/sf") is None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import stat
 from enum import Enum
 from pathlib import Path
 
@@ -24,9 +26,34 @@ UNSET = Unset.UNSET
 
 
 async def read_ref(git: Git, git_dir: Path, name: str) -> str | None:
-    """Return the commit that the full ref `name` has, or None."""
+    """Return the commit that the full ref `name` has, or None.
+
+    Of a ref that it could not read git says that there is none: where one is kept, it is asked again.
+    """
+    found = await _shown(git, git_dir, name)
+    return await _shown(git, git_dir, name) if found is None and _is_kept(git_dir, name) else found
+
+
+async def _shown(git: Git, git_dir: Path, name: str) -> str | None:
     output = await git.run("show-ref", "--verify", "--hash", "--", name, git_dir=git_dir, ok=(0, 1, 128))
     return output.text() or None if output.code == 0 else None
+
+
+def _is_kept(git_dir: Path, name: str) -> bool:
+    """Whether there is a file for the ref or a line among the packed ones, or that cannot be seen."""
+    try:
+        if not stat.S_ISDIR((git_dir / name).lstat().st_mode):
+            return True
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError:
+        return True
+    try:
+        return b" " + os.fsencode(name) + b"\n" in (git_dir / "packed-refs").read_bytes()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 async def update_ref(
