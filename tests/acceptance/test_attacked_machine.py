@@ -368,3 +368,21 @@ def test_what_an_agent_leaves_in_shared_memory_proves_nothing(stage: Stage) -> N
     finally:
         shared.unlink(missing_ok=True)
     assert "a.txt" not in landed(stage)
+
+
+def test_a_page_of_the_database_that_is_damaged_is_told_by_every_command(stage: Stage) -> None:
+    stage.plan(adhoc=True)
+    with sqlite3.connect(stage.project.database) as raw:
+        raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (size,) = raw.execute("PRAGMA page_size").fetchone()
+        (page,) = raw.execute("SELECT rootpage FROM sqlite_master WHERE name = 'units'").fetchone()
+    raw.close()
+    with stage.project.database.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+    for command in (["status"], ["why", "task/a1"], ["auto"], ["doctor"], ["abandon", "task/a1", "no"]):
+        done = stage.sf(*command)
+        assert done.returncode == 1, (command, done.stdout, done.stderr)
+        told = done.stdout + done.stderr
+        assert "malformed" in told and "[internal]" not in told, (command, told)
+        assert "the file is damaged" in told or command == ["doctor"], told

@@ -45,14 +45,14 @@ class Reader(Tx):
         """The first row, or None. Raises StoreUnusable."""
         try:
             return super().one(sql, **params)
-        except self._engine.outages as error:
+        except self._engine.errors as error:
             raise self._engine.unusable("read", error) from error
 
     def all(self, sql: str, **params: Any) -> Sequence[Row]:
         """Every row. Raises StoreUnusable."""
         try:
             return super().all(sql, **params)
-        except self._engine.outages as error:
+        except self._engine.errors as error:
             raise self._engine.unusable("read", error) from error
 
 
@@ -101,7 +101,9 @@ def transact(place: Place, work: Callable[[Tx], T]) -> T:
         engine.ring(connection)
         connection.commit()
         return value
-    except engine.outages as error:
+    except engine.errors as error:
+        if not engine.is_outage(error):
+            raise
         raise engine.unusable("write", error) from error
     finally:
         connection.rollback()

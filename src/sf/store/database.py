@@ -133,7 +133,7 @@ class Database:
         """Begin, on a new connection if the present one is lost: nothing has been asked of it yet."""
         try:
             self._writer.begin()
-        except self._engine.outages:
+        except self._engine.errors:
             if not self._writer.is_lost:
                 raise
             self._writer.mend()
@@ -156,9 +156,9 @@ class Database:
             if nested:
                 self._writer.execute("RELEASE job")
             job.tx = tx
-        except self._engine.outages:
-            raise
         except Exception as error:
+            if self._engine.is_outage(error):
+                raise
             job.error = error
             if nested:
                 self._writer.execute("ROLLBACK TO job")

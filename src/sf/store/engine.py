@@ -79,9 +79,8 @@ class Engine(Protocol):
         """Everything that the driver raises."""
         ...
 
-    @property
-    def outages(self) -> tuple[type[Exception], ...]:
-        """What it raises when the database failed, and not the work that was asked of it."""
+    def is_outage(self, error: Exception) -> bool:
+        """Whether the database failed, and not the work that was asked of it."""
         ...
 
     @property

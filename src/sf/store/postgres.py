@@ -302,12 +302,15 @@ class PostgresEngine:
 
     dialect = "postgres"
     errors: tuple[type[Exception], ...] = (psycopg.Error,)
-    outages: tuple[type[Exception], ...] = (psycopg.OperationalError, psycopg.InterfaceError)
     waits: tuple[type[Exception], ...] = (psycopg.errors.LockNotAvailable,)
 
     def __init__(self, url: Url) -> None:
         self._url = url
         self._haste = Haste()
+
+    def is_outage(self, error: Exception) -> bool:
+        """Whether the server failed, or the way to it."""
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
 
     @property
     def name(self) -> str:

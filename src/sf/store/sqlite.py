@@ -57,11 +57,14 @@ class SqliteEngine:
 
     dialect = "sqlite"
     errors: tuple[type[Exception], ...] = (sqlite3.Error,)
-    outages: tuple[type[Exception], ...] = (sqlite3.OperationalError,)
     waits: tuple[type[Exception], ...] = ()
 
     def __init__(self, path: Path) -> None:
         self._path = path
+
+    def is_outage(self, error: Exception) -> bool:
+        """Whether the file failed; a damaged one is an error of no kind of its own."""
+        return isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError
 
     @property
     def name(self) -> str:
@@ -145,8 +148,16 @@ class SqliteEngine:
 
     def unusable(self, what: str, error: Exception) -> StoreUnusable:
         """What a file that cannot be used is reported as."""
-        hint = "does another program hold it?" if "lock" in str(error) else "is the disk full or read-only?"
-        return StoreUnusable(f"cannot {what} {self._path}: {error}", hint=hint)
+        return StoreUnusable(f"cannot {what} {self._path}: {error}", hint=_cure(error))
+
+
+def _cure(error: Exception) -> str:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return "the file is damaged: bring it back from a copy, or try sqlite3's .recover on one"
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return "does another program hold it?"
+    return "is the disk full or read-only?"
 
 
 def _locked(lock: int) -> bool:
