@@ -386,3 +386,18 @@ def test_a_page_of_the_database_that_is_damaged_is_told_by_every_command(stage: 
         told = done.stdout + done.stderr
         assert "malformed" in told and "[internal]" not in told, (command, told)
         assert "the file is damaged" in told or command == ["doctor"], told
+
+
+@needs_landlock
+def test_what_a_hook_left_running_on_purpose_outlives_the_run_under_any_wall(stage: Stage) -> None:
+    pid_file = stage.root.parent / "server.pid"
+    stage.hook(
+        "serve", f"#!/bin/sh\nsetsid sleep 60 >/dev/null 2>&1 </dev/null &\necho $! > {pid_file}; sleep 0.5\n"
+    )
+    stage.configure(LANDLOCK + '[harness.hooks]\nafter_create = "./.sf/hooks/serve.sh"\n')
+    stage.script(ADHOC_PLAN, scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan(adhoc=True)
+    assert stage.auto().ending == "done"
+    server = int(pid_file.read_text())
+    assert _is_alive(server)
+    os.kill(server, signal.SIGKILL)

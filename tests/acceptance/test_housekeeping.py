@@ -420,9 +420,13 @@ def test_the_archive_is_kept_for_ever_unless_told_otherwise(stage: Stage) -> Non
     young.mkdir()
     assert not [step for step in cleaned(stage) if step["what"] == "remove archived"]
     stage.configure(CONFIG + '[housekeeping]\nkeep_archive = "365d"\n')
+    trace = stage.project.dot / "archive" / "trace" / "trace-2020-01-01.jsonl"
+    trace.parent.mkdir()
+    trace.write_text("{}\n")
     cleaned(stage)
     assert not old.exists()
     assert young.exists()
+    assert trace.exists(), "of an old day, but it was archived just now"
 
 
 def test_clean_and_fix_wait_for_nobody_while_an_autopilot_runs(stage: Stage) -> None:

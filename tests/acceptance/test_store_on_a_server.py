@@ -166,6 +166,8 @@ def test_lessons_that_wait_are_moved_as_this_folders(stage: Stage, url: str) -> 
         knowledge.enqueue(tx, "x", [Lesson("anyone's")], now)
 
     transact(place_of(stage.project), teach)
+    old = [found.lesson.content for found in knowledge.older(stage.read, now + 1, stage.project.key)]
+    assert old == ["mine", "anyone's"], "what waits for another folder's memory is not given up here"
     assert move(stage.project, "sqlite").rows["pending_retain"] == 2
     (stage.home / "config.toml").unlink()
     assert waiting("another") == ["mine", "anyone's"], "nothing in a file is marked"

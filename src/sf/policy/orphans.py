@@ -16,6 +16,7 @@ MARK = "SF_RUN_ID"
 """The variable that every command, hook and gate of a run gets."""
 HOOK_MARK = "SF_HOOK_ID"
 """The variable that every hook gets."""
+_HOOK = os.fsencode(f"{HOOK_MARK}=")
 _PATIENCE = 5.0
 _LOOK = 0.02
 
@@ -54,8 +55,11 @@ def left_noted(folder: Path) -> list[Path]:
 
 
 def marked(marks: Iterable[str]) -> list[int]:
-    """The live processes with one of these marks, this one aside."""
-    wanted = [os.fsencode(mark) for mark in marks]
+    """The live processes with one of these marks, this one aside.
+
+    A hook's are found by the hook's mark alone, although they have that of its run as well.
+    """
+    wanted = {os.fsencode(mark) for mark in marks}
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -63,7 +67,8 @@ def marked(marks: Iterable[str]) -> list[int]:
         # One that has ended, or another user's. Any other error is told: what cannot be seen may run.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
             variables = (entry / "environ").read_bytes().split(b"\0")
-            if any(mark in variables for mark in wanted):
+            hooks = [variable for variable in variables if variable.startswith(_HOOK)]
+            if not wanted.isdisjoint(hooks or variables):
                 found.append(int(entry.name))
     return found
 

@@ -6,9 +6,10 @@ A step moves, parks or packs. What it removes is whole somewhere else, or was to
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -94,18 +95,26 @@ def _archive(at: Premises) -> list[Step]:
     """Entries of the archive that the operator no longer keeps."""
     if not at.keep_archive:
         return []
-    before = at.today - timedelta(seconds=at.keep_archive)
     folder = at.project.dot / "archive"
+    lain = [(path, _named_day_ended(path)) for path in sorted(folder.glob("*"))]
+    # A trace is named after the day that it is of; it was moved here later.
+    lain += [(path, path.stat().st_ctime) for path in sorted((folder / "trace").glob("*"))]
     return [
         _step("remove archived", path, _discarding(path))
-        for path in sorted([*folder.glob("*"), *(folder / "trace").glob("*")])
-        if (trace.day_of(path.name) or before) < before
+        for path, since in lain
+        if at.now / 1000 - since > at.keep_archive
     ]
+
+
+def _named_day_ended(path: Path) -> float:
+    """When the day was over that an entry is named after; one that names none was never put there by sf."""
+    day = trace.day_of(path.name)
+    return datetime.combine(day + timedelta(days=1), time.min, UTC).timestamp() if day else math.inf
 
 
 def _lessons(at: Premises) -> list[Step]:
     """Lessons that the memory has not taken for a week."""
-    old = knowledge.older(at.read, at.now - courier.LOST_AFTER_MS)
+    old = knowledge.older(at.read, at.now - courier.LOST_AFTER_MS, at.project.key)
 
     async def act() -> str:
         file = courier.archive_lost(at.project, old)

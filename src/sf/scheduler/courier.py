@@ -121,7 +121,7 @@ class Courier:
 
     async def _give_up_old(self) -> None:
         now = self._desk.clock.now()
-        old = knowledge.older(self._desk.database.read, now - LOST_AFTER_MS)
+        old = knowledge.older(self._desk.database.read, now - LOST_AFTER_MS, self._desk.project.key)
         if old:
             archive_lost(self._desk.project, old)
             await self._desk.database.write(lambda tx: give_up(tx, old))

@@ -78,7 +78,7 @@ def read_holder(path: Path) -> Holder | None:
 class ProjectLock:
     """Held by an open file lock, which the kernel drops with the process, and described by the file's text.
 
-    The text alone decides where file locks do not work (some network disks): a live holder is respected.
+    Where a file lock keeps nobody out (some network disks) the text alone decides: a live one is respected.
     """
 
     def __init__(
@@ -132,6 +132,9 @@ class ProjectLock:
         except BlockingIOError:
             os.close(fd)
             return False
+        except OSError:
+            os.close(fd)
+            raise
         before = read_holder(self._path)
         if before is not None and before.pid != os.getpid():
             # Another host's name with a free file lock on a local disk: this machine was called so before.

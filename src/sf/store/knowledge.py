@@ -97,9 +97,9 @@ def delivered(tx: Tx, pending_id: str) -> None:
     tx.run(_Q["delivered"], id=pending_id)
 
 
-def older(tx: Tx, before: int) -> list[Pending]:
-    """Lessons that have waited since before an instant."""
-    return [_pending(row) for row in tx.all(_Q["older"], before=before)]
+def older(tx: Tx, before: int, station: str) -> list[Pending]:
+    """Lessons that have waited since before an instant, for the memory of a station's folder or for any."""
+    return [_pending(row) for row in tx.all(_Q["older"], before=before, mark=_mark(station))]
 
 
 def mirror(tx: Tx, pattern: AntiPattern, fingerprint: str, now: Instant) -> None:

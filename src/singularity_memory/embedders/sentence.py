@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -33,6 +34,8 @@ class SentenceEmbedder:
     trust = 1.0
 
     def __init__(self, threads: int = 2) -> None:
+        # It reports to its maker unless it is told not to before it is loaded.
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"
         import onnxruntime  # type: ignore[import-untyped]
         from tokenizers import Tokenizer
 

@@ -29,7 +29,9 @@ UPDATE pending_retain SET attempts = attempts + 1, next_retry_at = :due, last_er
 DELETE FROM pending_retain WHERE id = :id
 
 -- name: older
-SELECT * FROM pending_retain WHERE created_at < :before ORDER BY id
+SELECT * FROM pending_retain WHERE created_at < :before
+  AND (substr(payload, 1, 11) <> '{"station":' OR substr(payload, 1, length(:mark)) = :mark)
+ORDER BY id
 
 -- name: mirror
 INSERT INTO local_anti_patterns (id, description, context, correct_path, source_unit, fingerprint, created_at)
