@@ -327,6 +327,13 @@ def test_only_acceptance_has_no_time_limit() -> None:
     assert all(harness.timeout(phase) > 0 for phase in Phase if phase is not Phase.UAT)
 
 
+def test_a_time_limit_of_every_phase_yields_only_to_that_of_one(files: Files) -> None:
+    text = '[harness]\nunit_timeout = "2h"\n[harness.unit_timeout_by_phase]\nplan = "5m"\n'
+    harness = files.load(text).harness
+    limits = {phase: float(harness.timeout(phase)) for phase in Phase}
+    assert (limits[Phase.EXECUTE], limits[Phase.PLAN], limits[Phase.UAT]) == (7200, 300, 0)
+
+
 async def test_another_store_waits_for_the_next_session(files: Files) -> None:
     watched = live(files, '[store]\nurl = "postgresql://one/x"\n')
     files.project.write_text('[store]\nurl = "postgresql://other/x"\n')

@@ -190,9 +190,7 @@ def test_a_plan_that_allows_everything_can_be_narrowed_to_anything() -> None:
     plans.check(msgspec.structs.replace(task_plan(), allowed_areas=("src/**",)), "task", 50, above)
 
 
-def test_an_entry_is_complete_with_deliverables_and_verification() -> None:
-    assert plans.entry_is_complete(task("a"))
-    assert not plans.entry_is_complete(task("a", complete=False))
+def test_a_task_gets_the_plan_that_its_container_gave() -> None:
     entry = TaskEntry(title="t", deliverables=("d",), verification=("v",), allowed_areas=("src/**",))
     own = plans.plan_of_entry(entry)
     assert (own.goal, own.deliverables, own.allowed_areas) == ("t", ("d",), ("src/**",))

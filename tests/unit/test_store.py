@@ -15,7 +15,7 @@ from sf.domain.clock import Instant
 from sf.domain.decide import Counter as LedgerCounter
 from sf.domain.dialogue import Usage
 from sf.domain.ids import ulid
-from sf.domain.runs import Lease, TurnKind
+from sf.domain.runs import AttemptState, Lease, TurnKind
 from sf.domain.units import Status, Unit
 from sf.errors import LeaseLost, UnknownUnit
 from sf.harness.rules import Rules
@@ -363,3 +363,13 @@ def test_a_tree_is_proven_only_by_every_gate_on_exactly_that_tree(ground: Ground
     passed("slice", "tree-1")
     assert records.is_proven(ground.read, A, "tree-1", both, clean=False)
     assert not records.is_proven(ground.read, A, "tree-1", [], clean=False), "no gate is no proof"
+
+
+def test_a_run_at_its_turns_says_so_with_its_model(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    lease = ground.claim(A)
+    assert lease is not None
+    turn = runs.TurnRecord(1, TurnKind.FIRST, "anthropic:m", None, 0, Usage(), Budget(10, 0.5, 0.9), ())
+    ground.write(lambda tx: runs.record_turn(tx, lease, turn, ground.now))
+    run = runs.get(ground.read, lease.run_id)
+    assert run is not None and (run.state, run.model) == (AttemptState.STREAMING_TURN, "anthropic:m")

@@ -54,7 +54,7 @@ def _value(value: Any, hint: Any, path: str, problems: Problems) -> Any:
             return _BAD if converted is None else converted
         problems.add(path, "must be a table")
         return _BAD
-    if hint is Seconds:
+    if hint in (Seconds, Seconds | None):
         return _duration(value, path, problems)
     if get_origin(hint) is dict:
         return _table(value, hint, path, problems)

@@ -108,7 +108,7 @@ class Harness(Section, frozen=True):
     context_hard_limit: Fraction = 0.95
     context_window: Positive = 200_000
     max_output_tokens: Positive = 16_000
-    unit_timeout: Seconds = Seconds(600)
+    unit_timeout: Seconds | None = None
     turn_timeout: Seconds = Seconds(300)
     stall_timeout: Seconds = Seconds(120)
     tool_timeout: Seconds = Seconds(120)
@@ -134,8 +134,9 @@ class Harness(Section, frozen=True):
     log: Log = Log()
 
     def timeout(self, phase: Phase) -> Seconds:
-        """How long a run may take in a phase; 0 is no limit."""
-        return self.unit_timeout_by_phase.get(phase, _TIMEOUTS.get(phase, self.unit_timeout))
+        """How long a run may take in a phase; 0 is no limit, as for acceptance, which waits for a person."""
+        own = self.unit_timeout_by_phase.get(phase, None if phase is Phase.UAT else self.unit_timeout)
+        return own if own is not None else _TIMEOUTS.get(phase, Seconds(600))
 
 
 class Price(Section, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import msgspec
 
@@ -28,7 +28,6 @@ Kind = Literal[
     "budget",
     "session_budget",
 ]
-KINDS: tuple[str, ...] = get_args(Kind)
 
 ANSWERS: dict[str, str] = {
     HoldKind.UAT: '"approve", or "reject: why"',

@@ -85,11 +85,6 @@ def child_id(parent_id: str, number: int) -> str:
     return f"slice/{slug}/s{number}" if unit_type(parent_id) == "milestone" else f"task/{slug}/t{number}"
 
 
-def number_of(unit_id: str) -> int:
-    """The last number in a unit id."""
-    return int(re.sub(r".*?(\d+)$", r"\1", unit_id))
-
-
 def folder_name(unit_id: str) -> str:
     """A unit id as one safe path segment."""
     return re.sub(r"[^a-zA-Z0-9._-]", "_", unit_id)

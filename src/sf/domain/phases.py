@@ -37,6 +37,3 @@ RANK: dict[Phase, int] = {phase: rank for rank, phase in enumerate((*FORWARD, Ph
 
 WRITING = frozenset({Phase.EXECUTE, Phase.TDD})
 """Phases in which the agent may change files."""
-
-AGENT = frozenset({Phase.RESEARCH, Phase.PLAN, Phase.EXECUTE, Phase.TDD, Phase.REVIEW, Phase.REASSESS})
-"""Phases that a model works in."""

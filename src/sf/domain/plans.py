@@ -52,11 +52,6 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     forbidden_areas: tuple[str, ...] = ()
 
 
-def entry_is_complete(entry: TaskEntry) -> bool:
-    """Whether a task can skip its own plan phase."""
-    return bool(entry.deliverables) and bool(entry.verification)
-
-
 def plan_of_entry(entry: TaskEntry) -> Plan:
     """A task's plan as its container's plan gave it."""
     return Plan(

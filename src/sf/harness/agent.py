@@ -225,7 +225,7 @@ class Agent:
         artifacts.append_line(self.desk.project, self.unit.id, artifacts.run_log(self.lease.run_id), line)
 
     async def _state(self, state: AttemptState, model: str | None = None) -> None:
-        """Where the attempt stands is shown live; the row gets it with the next write that matters."""
+        """Where the attempt stands is shown live; its row says no more than that it is at its turns."""
         self.desk.announce(events.STATE_CHANGED, self.unit.id, state=state.value, model=model)
 
     def _trace_prompt(self, template: str, prompt: Prompt) -> None:

@@ -14,7 +14,7 @@ from sf.domain.units import Unit
 from sf.errors import ModelUnavailable, SfError, SpendingReached
 from sf.harness.desk import Desk
 from sf.routing import route
-from sf.store import spending
+from sf.store import runs, spending
 from sf.store.runs import TurnRecord
 from sf.store.tx import Tx
 
@@ -48,12 +48,16 @@ class Billing:
         if not ceiling:
             return ""
         now = self._desk.clock.now()
-        with _on_terms(self._terms):
-            return await self._desk.database.write(
-                lambda tx: spending.reserve(
-                    tx, self._lease, self._payer, model=model, estimate=ceiling, caps=caps, now=now
-                )
+
+        def write(tx: Tx) -> str:
+            spend_id = spending.reserve(
+                tx, self._lease, self._payer, model=model, estimate=ceiling, caps=caps, now=now
             )
+            runs.asks(tx, self._lease.run_id, model)
+            return spend_id
+
+        with _on_terms(self._terms):
+            return await self._desk.database.write(write)
 
     async def answered(self, spend_id: str, usage: Usage) -> None:
         """Settle a reservation at what its answer used."""

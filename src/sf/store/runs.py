@@ -82,11 +82,9 @@ def finish(
     )
 
 
-def set_state(
-    tx: Tx, run_id: str, state: AttemptState, *, workspace: str | None = None, model: str | None = None
-) -> None:
-    """Record where the attempt stands."""
-    tx.run(_Q["set_state"], id=run_id, state=state.value, workspace=workspace, model=model)
+def asks(tx: Tx, run_id: str, model: str) -> None:
+    """Record that a run is at its turns, and with which model."""
+    tx.run(_Q["asks"], id=run_id, state=AttemptState.STREAMING_TURN.value, model=model)
 
 
 def record_turn(tx: Tx, lease: Lease, record: TurnRecord, now: Instant) -> None:
@@ -110,6 +108,7 @@ def record_turn(tx: Tx, lease: Lease, record: TurnRecord, now: Instant) -> None:
         budget_max=record.budget.max_tokens,
         now=now,
     )
+    asks(tx, lease.run_id, record.model)
     for message in record.messages:
         tx.run(_Q["message"], run=lease.run_id, turn=record.turn, content=message)
 

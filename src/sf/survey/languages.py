@@ -17,7 +17,6 @@ LeftOut = Literal[
 ]
 """Why a file does not count: `crashed` ended its parser, `late` came after the deadline."""
 
-HEADERS = ("C", "C++")
 _HEAD = 2_000
 
 

@@ -16,9 +16,8 @@ UPDATE runs SET ended_at = :now, outcome = :outcome, state = :state, error_code 
     SELECT COALESCE(SUM(s.cost_micro_usd), 0) FROM spend s WHERE s.run_id = :id AND s.id > :id)
 WHERE id = :id AND ended_at IS NULL
 
--- name: set_state
-UPDATE runs SET state = :state, workspace = COALESCE(:workspace, workspace), model = COALESCE(:model, model)
-WHERE id = :id
+-- name: asks
+UPDATE runs SET state = :state, model = :model WHERE id = :id
 
 -- name: of_unit
 SELECT * FROM runs WHERE unit_id_snap = :unit ORDER BY attempt
