@@ -13,6 +13,7 @@ from sf.domain import events
 from sf.domain.events import Event
 from sf.domain.units import HoldKind
 from sf.store import records
+from sf.workspaces.repository import UserRepository
 from tests.support.stage import CONFIG, GATE, PASSING, SHORT, Stage, plan_scene, say, scene, task, write
 
 
@@ -78,6 +79,80 @@ def test_a_gate_that_was_one_branchs_at_its_start_and_anothers_at_its_end_is_run
     assert "it is run again" in (stage.project.dot / "log" / "sf.log").read_text()
 
 
+def until(path: Path) -> None:
+    """Wait until a file is there, but not for ever."""
+    end = time.monotonic() + 20
+    while not path.exists() and time.monotonic() < end:
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_what_another_branch_adds_beside_a_gate_while_it_runs_is_not_the_gates(
+    stage: Stage, back: bool
+) -> None:
+    scripted(stage, "x BROKEN x\n")
+    allowed = """#!/bin/sh
+    dot="$SF_PROJECT_ROOT/.sf"
+    if ! test -e "$dot/begun"; then
+        touch "$dot/begun"
+        until test -e "$(dirname "$0")/allow"; do sleep 0.02; done
+        touch "$dot/seen"
+        until test -e "$dot/switched"; do sleep 0.02; done
+        exit 0
+    fi
+    """
+    stage.gate("check", GATE.replace("#!/bin/sh\n", allowed))
+    commit_rules(stage)
+    own = stage.project.global_config
+    own.write_text(own.read_text() + '[sandbox]\nprofile = "off"\ngate_profile = "off"\n')
+    stage.git("switch", "-q", "-c", "lax")
+    stage.file(".sf/gates/allow", "all\n")
+    stage.git("add", ".sf")
+    stage.commit("lax")
+    stage.git("switch", "-q", "main")
+    stage.plan()
+
+    def switch() -> None:
+        until(stage.project.dot / "begun")
+        stage.git("switch", "-q", "lax")
+        until(stage.project.dot / "seen")
+        if back:
+            stage.git("switch", "-q", "main")
+        (stage.project.dot / "switched").touch()
+
+    waiting = threading.Thread(target=switch)
+    waiting.start()
+    stage.auto()
+    waiting.join()
+    assert {row["passed"] for row in records.gate_results(stage.read, "task/m1/s1/t1")} == {0}
+    assert "it is run again" in (stage.project.dot / "log" / "sf.log").read_text()
+
+
+def test_a_switch_while_a_gate_is_looked_at_brings_no_other_branchs_gate(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.script(scene("execute", write("a.txt", "x BROKEN x\n"), say()), *PASSING)
+    stage.gate("check", "#!/bin/sh\nexit 0\n")
+    commit_rules(stage)
+    stage.git("branch", "old")
+    stage.gate("check", GATE)
+    stage.git("add", ".sf")
+    stage.commit("stricter")
+    stage.workflow("short", SHORT)
+    unit = stage.plan(adhoc=True, workflow="short")
+    listed, left = UserRepository.tracked_files, ["old"]
+
+    async def switched(user: UserRepository) -> list[str]:
+        if left and stage.unit(unit).phase == "verify":
+            stage.git("switch", "-q", left.pop())
+        return await listed(user)
+
+    monkeypatch.setattr(UserRepository, "tracked_files", switched)
+    assert stage.auto().ending == "waiting"
+    assert not left
+    assert {row["passed"] for row in records.gate_results(stage.read, unit)} == {0}
+
+
 def test_what_is_edited_beside_a_gate_on_its_own_branch_is_that_branchs(stage: Stage) -> None:
     """Who works in their checkout all day must not keep every gate from ever being believed."""
     scripted(stage)
@@ -85,7 +160,12 @@ def test_what_is_edited_beside_a_gate_on_its_own_branch_is_that_branchs(stage: S
     stage.gate("lib", "exit 0\n")
     commit_rules(stage)
     stage.plan()
-    edit = threading.Timer(0.6, lambda: stage.gate("lib", "exit 0 # the same\n"))
+
+    def change() -> None:
+        stage.gate("lib", "exit 0 # the same\n")
+        stage.gate("new", "exit 1\n")
+
+    edit = threading.Timer(0.6, change)
     assert stage.auto(watch=once("verify", edit.start)).ending == "waiting", (
         "the edit is in the landing's way"
     )
@@ -152,9 +232,7 @@ def test_a_switch_while_gates_run_changes_none_of_them(stage: Stage) -> None:
     stage.plan()
 
     def switch() -> None:
-        until = time.monotonic() + 20
-        while not (stage.project.dot / "begun").exists() and time.monotonic() < until:
-            time.sleep(0.02)
+        until(stage.project.dot / "begun")
         stage.git("switch", "-q", "old")
 
     waiting = threading.Thread(target=switch)

@@ -62,9 +62,8 @@ async def prove(
     for script in scripts:
         for _ in range(_SWITCHES):
             # Looked for again: a person may have switched branches while the one before ran.
-            place = (await places.located(agent.desk, branch, [script]))[script]
-            seen = await places.seen(agent.desk, place)
-            record, outcome = await _run(agent, place, tree, worktree.folder, clean=clean)
+            seen = await places.seen(agent.desk, branch, script)
+            record, outcome = await _run(agent, seen.gate, tree, worktree.folder, clean=clean)
             await _undo(agent, record.gate, tree, worktree, before)
             if await places.is_one_branchs(agent.desk, seen):
                 break

@@ -17,12 +17,15 @@ from sf.harness.hooks import script_path, unrunnable
 from sf.harness.workshop import branch_gone
 from sf.review import links
 from sf.workspaces.extract import as_run, entries, extract, lie_in
+from sf.workspaces.refusals import CheckoutBusy
 
 _LOOKS, _LOOK_AGAIN = 600, 0.1
 """How often, and how many seconds apart, a git that is at work in the checkout is waited for: it may be
 bringing another branch's gates."""
 _HEAD_FOLLOWS = 0.5
 """Seconds within which a git that has written the files of another branch has written HEAD too."""
+_TRIES = 10
+"""How often gates are looked for that a git comes in between."""
 
 Mark = tuple[int, int, int]
 
@@ -152,36 +155,73 @@ def _refuse(found: Sequence[str]) -> None:
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """What a gate in the checkout is about to run, so far as git may change it, and which branch is out."""
+    """A gate that is about to run: so far as git may change it in the checkout, and which branch is out."""
 
-    files: dict[Path, Mark]
+    gate: Path
+    near: tuple[str, ...]
+    marks: dict[Path, Mark]
     head: Mark
 
 
-async def seen(desk: Desk, gate: Path) -> Seen:
-    """Look at a gate before it is run."""
-    root, user = desk.project.root, desk.workshop.user
-    head = _mark(user.head_file)
-    if not gate.is_relative_to(root):
-        return Seen({}, head)
-    steps = [path for path in links.steps(gate) if path.is_relative_to(root)]
-    near = [_neighbourhood(str(path.relative_to(root))) for path in steps]
-    return Seen({root / name: _mark(root / name) for name in _among(await user.tracked_files(), near)}, head)
+async def seen(desk: Desk, branch: str, script: str) -> Seen:
+    """Look for a gate, and at it, before it is run; again when a git was at work in the checkout meanwhile.
+
+    What was looked at may be another branch's then. Raises as `located` does, and CheckoutBusy.
+    """
+    for _ in range(_TRIES):
+        begun = _written_by_git(desk)
+        gate = (await located(desk, branch, [script]))[script]
+        near = _in_checkout_near(desk.project.root, gate)
+        found = Seen(gate, near, await _marks(desk, near), head=begun[0])
+        if not near or _written_by_git(desk) == begun:
+            return found
+    raise CheckoutBusy(f"git was at work in the checkout {_TRIES} times while {script} was looked for")
 
 
 async def is_one_branchs(desk: Desk, before: Seen) -> bool:
     """Whether what was run was one branch's from its start to its end.
 
-    Files that somebody edits, or a landing brings, on the branch that is out are that branch's.
+    Files that somebody edits or adds, or a landing brings, on the branch that is out are that branch's.
     """
-    if all(_mark(path) == mark for path, mark in before.files.items()):
-        return True
+    return await _marks(desk, before.near) == before.marks or await _is_still_out(desk, before.head)
+
+
+async def _is_still_out(desk: Desk, head: Mark) -> bool:
+    """Whether no branch has been checked out since HEAD was marked."""
     await asyncio.sleep(_HEAD_FOLLOWS)
-    return _mark(desk.workshop.user.head_file) == before.head and not desk.workshop.user.is_at_work()
+    user = desk.workshop.user
+    return _mark(user.head_file) == head and not user.is_at_work()
+
+
+def _in_checkout_near(root: Path, gate: Path) -> tuple[str, ...]:
+    """The neighbourhoods in the checkout of a gate and what it leads to; none of one that was laid out."""
+    if not gate.is_relative_to(root):
+        return ()
+    steps = [path for path in links.steps(gate) if path.is_relative_to(root)]
+    return tuple(_neighbourhood(str(path.relative_to(root))) for path in steps)
+
+
+async def _marks(desk: Desk, near: Sequence[str]) -> dict[Path, Mark]:
+    """The marks of all that git has in some neighbourhoods, and of their folders, where it may add to them.
+
+    Not of `.sf` itself, into which sf writes all the time.
+    """
+    if not near:
+        return {}
+    files = _among(await desk.workshop.user.tracked_files(), near)
+    folders = _among([str(folder) for name in files for folder in Path(name).parents], near)
+    root = desk.project.root
+    return {root / name: _mark(root / name) for name in {*near, *files, *folders} - {".sf"}}
+
+
+def _written_by_git(desk: Desk) -> tuple[Mark, ...]:
+    """The marks of what git writes when it checks out a branch, that of HEAD first."""
+    user = desk.workshop.user
+    return tuple(_mark(path) for path in (user.head_file, *user.index_files))
 
 
 def _mark(path: Path) -> Mark:
-    """What is another once a file was written anew; nothing for one that is not there."""
+    """What is another once a file, or what a folder lists, was written anew; nothing if it is not there."""
     try:
         found = path.lstat()
     except OSError:

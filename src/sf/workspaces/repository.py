@@ -123,13 +123,18 @@ class UserRepository:
         """What git writes anew whenever another branch is checked out."""
         return self._layout.git_dir / "HEAD"
 
+    @property
+    def index_files(self) -> tuple[Path, Path]:
+        """The index, and the lock that a git has on it while it writes files of the checkout."""
+        return self._layout.index, self._layout.index.with_name("index.lock")
+
     def is_at_work(self) -> bool:
         """Return whether a git may be writing the user's checkout: HEAD follows the files, not the other way.
 
         A lock that is old was left by a git that is dead; one of the future says nothing of its age.
         """
         try:
-            lock = self._layout.index.with_name("index.lock").stat()
+            lock = self.index_files[1].stat()
             return abs(time.time() - lock.st_mtime) < _STALE
         except FileNotFoundError:
             return False
