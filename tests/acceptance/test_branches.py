@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sf.domain import events
 from sf.domain.events import Event
 from sf.domain.units import HoldKind
+from sf.review import places
 from sf.store import records
 from sf.workspaces.repository import UserRepository
 from tests.support.stage import CONFIG, GATE, PASSING, SHORT, Stage, plan_scene, say, scene, task, write
@@ -181,6 +183,70 @@ def test_work_goes_on_while_a_branch_without_gates_is_checked_out(stage: Stage) 
     stage.plan()
     assert stage.auto(watch=once("verify", lambda: stage.git("switch", "-q", "old"))).ending == "done"
     assert "a.txt" in stage.git("ls-tree", "--name-only", "main").split()
+
+
+@pytest.mark.parametrize(("phase", "looking"), [("verify", "seen"), ("merge", "seen"), ("merge", "located")])
+def test_a_gate_that_goes_with_its_branch_before_it_begins_is_nobodys_failure(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, phase: str, looking: str
+) -> None:
+    scripted(stage)
+    stage.git("branch", "old")
+    commit_rules(stage)
+    stage.plan()
+    looked, left = getattr(places, looking), ["old"]
+
+    async def switched(*asked: Any) -> Any:
+        answer = await looked(*asked)
+        at = "slice/m1/s1" if phase == "merge" else "task/m1/s1/t1"
+        if left and phase in stage.path_of(at):
+            stage.git("switch", "-q", left.pop())
+        return answer
+
+    monkeypatch.setattr(places, looking, switched)
+    own = stage.project.global_config
+    own.write_text(own.read_text() + '[sandbox]\nprofile = "off"\ngate_profile = "off"\n')
+    assert stage.auto().ending == "done"
+    assert not left
+    assert "a.txt" in stage.git("ls-tree", "--name-only", "main").split()
+    assert not [event for event in stage.named(events.RUN_ENDED) if event.data["outcome"] == "failure"]
+
+
+def test_a_gate_that_goes_with_its_branch_while_it_is_looked_for_is_no_mistake_in_the_configuration(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted(stage)
+    stage.git("branch", "old")
+    commit_rules(stage)
+    stage.plan()
+    looked, left = places.problems, ["old"]
+
+    def switched(found: Mapping[str, Path]) -> list[str]:
+        if left and "verify" in stage.path_of("task/m1/s1/t1"):
+            stage.git("switch", "-q", left.pop())
+        return looked(found)
+
+    monkeypatch.setattr(places, "problems", switched)
+    assert stage.auto().ending == "done"
+    assert not left
+
+
+def test_a_gate_that_somebody_removes_is_a_mistake_in_the_configuration(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted(stage)
+    commit_rules(stage)
+    stage.plan()
+    looked = places.seen
+
+    async def removed(*asked: Any) -> Any:
+        answer = await looked(*asked)
+        (stage.project.dot / "gates/check.sh").unlink(missing_ok=True)
+        return answer
+
+    monkeypatch.setattr(places, "seen", removed)
+    stage.auto()
+    told = stage.sf("why", "task/m1/s1/t1").stdout
+    assert "there is no such file" in told and "internal" not in told, told
 
 
 def test_a_gate_keeps_its_neighbours_and_one_of_the_operators_its_place(stage: Stage) -> None:

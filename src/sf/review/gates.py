@@ -60,20 +60,42 @@ async def prove(
     await places.located(agent.desk, branch, scripts)
     before = await worktree.strangers() if scripts else []
     for script in scripts:
-        for _ in range(_SWITCHES):
-            # Looked for again: a person may have switched branches while the one before ran.
-            seen = await places.seen(agent.desk, branch, script)
-            record, outcome = await _run(agent, seen.gate, tree, worktree.folder, clean=clean)
-            await _undo(agent, record.gate, tree, worktree, before)
-            if await places.is_one_branchs(agent.desk, seen):
-                break
-            agent.desk.log.warning("another branch came while a gate ran; it is run again", gate=record.gate)
-        else:
-            raise CheckoutBusy(f"another branch was checked out {_SWITCHES} times while {script} ran")
+        record, outcome = await _said(agent, branch, script, tree, worktree, before, clean=clean)
         await _keep(agent, record)
         if outcome is not None:
             return outcome
     return o.Done("gates passed: " + ", ".join(gate_name(script) for script in scripts))
+
+
+async def _said(
+    agent: Agent,
+    branch: str,
+    script: str,
+    tree: str,
+    worktree: Worktree,
+    before: Sequence[str],
+    *,
+    clean: bool,
+) -> tuple[GateRecord, o.GateFailed | None]:
+    """What a branch's gate says of a tree; it is run again when another branch came under it."""
+    for _ in range(_SWITCHES):
+        # Looked for each time: a person may have switched branches while the one before ran.
+        seen = await places.seen(agent.desk, branch, script)
+        try:
+            said = await _run(agent, seen.gate, tree, worktree.folder, clean=clean)
+        except OSError:
+            # Gone before it began, which is nobody's failure if it went with its branch.
+            if await places.is_one_branchs(agent.desk, seen):
+                places.require_runnable({script: seen.gate})
+                raise
+        else:
+            await _undo(agent, gate_name(script), tree, worktree, before)
+            if await places.is_one_branchs(agent.desk, seen):
+                return said
+        agent.desk.log.warning(
+            "another branch came while a gate ran; it is run again", gate=gate_name(script)
+        )
+    raise CheckoutBusy(f"another branch was checked out {_SWITCHES} times while {script} ran")
 
 
 async def _undo(agent: Agent, gate: str, tree: str, worktree: Worktree, before: Sequence[str]) -> None:

@@ -38,16 +38,30 @@ def in_checkout(root: Path, scripts: Sequence[str]) -> dict[str, Path]:
 async def located(desk: Desk, branch: str, scripts: Sequence[str]) -> dict[str, Path]:
     """Where gates are run from for work on a branch: as it has them, when the checkout has another one out.
 
-    The gates of an older branch would let pass what they do not know. While a git is at work there it is
-    waited for. Raises InvalidConfig for gates that could not be run, and BranchGone.
+    The gates of an older branch would let pass what they do not know. Raises InvalidConfig for gates that
+    could not be run, unless they went with a branch that was out when they were looked for, and BranchGone.
     """
+    for _ in range(_TRIES):
+        begun = _written_by_git(desk)
+        places = await _where(desk, branch, scripts)
+        found = problems(places)
+        if not found:
+            break
+        await asyncio.sleep(_HEAD_FOLLOWS)
+        if _written_by_git(desk) == begun:
+            break
+    _refuse(found)
+    return places
+
+
+async def _where(desk: Desk, branch: str, scripts: Sequence[str]) -> dict[str, Path]:
+    """Where gates are run from, whether or not they can be; a git at work in the checkout is waited for."""
     user = desk.workshop.user
     if scripts:
         await _quiet(desk)
     places = in_checkout(desk.project.root, scripts)
     if scripts and (user.branch_out() != branch or user.is_at_work()):
         places |= await _committed(desk, branch, scripts)
-    require_runnable(places)
     return places
 
 

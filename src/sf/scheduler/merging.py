@@ -73,7 +73,11 @@ def _message(unit: Unit, subject: str) -> str:
 
 async def _proven(agent: Agent, tree: str, scripts: tuple[str, ...], *, clean: bool) -> bool:
     found = await places.located(agent.desk, agent.desk.workshop.integration_branch(agent.unit), scripts)
-    wanted = [(gates.gate_name(script), gates.digest(found[script])) for script in scripts]
+    try:
+        wanted = [(gates.gate_name(script), gates.digest(found[script])) for script in scripts]
+    except OSError:
+        # It may have gone with its branch; whoever proves the tree looks for it again.
+        return False
     return records.is_proven(agent.desk.database.read, agent.unit.id, tree, wanted, clean=clean)
 
 
