@@ -18,8 +18,7 @@ from sf.domain.events import Event
 from sf.domain.units import Status
 from sf.observe import disk
 from sf.scheduler.lock import ProjectLock
-from sf.store import sessions, spending
-from sf.store.connection import transact
+from sf.store import attention, sessions, spending
 from tests.support.stage import CONFIG, PASSING, SHORT, Stage, plan_scene, run_sf, say, scene, task, write
 
 ONE = {"title": "S", "tasks": [task("T")]}
@@ -40,6 +39,18 @@ def checks(stage: Stage) -> dict[str, tuple[str, str]]:
 
 
 # --- sessions ---
+
+
+def pass_days(stage: Stage, days: int) -> None:
+    """Have all that was done in the project so many days more behind it."""
+    for table, column in (
+        ("sessions", "updated_at"),
+        ("intents", "applied_at"),
+        ("attention", "closed_at"),
+        ("runs", "started_at"),
+        ("runs", "ended_at"),
+    ):
+        alter(stage, f"UPDATE {table} SET {column} = {column} - {days * 86_400_000}")
 
 
 def test_a_session_ends_and_the_next_plan_begins_one_with_an_account_of_its_own(stage: Stage) -> None:
@@ -76,14 +87,22 @@ def test_a_session_in_which_nothing_was_done_for_a_month_is_followed_by_another(
     stage.workflow("short", SHORT)
     stage.script(scene("execute", write("a.txt"), say()), *PASSING)
     unit_id = stage.plan("it", adhoc=True, workflow="short")
-    ago = days * 86_400_000
-    transact(
-        stage.project.database,
-        lambda tx: tx.run("UPDATE sessions SET updated_at = updated_at - :ago", ago=ago),
-    )
+    pass_days(stage, days)
     assert stage.auto().ending == "done"
     assert len(sessions.listed(stage.read)) == sessions_in_all
     assert stage.unit(unit_id).session_id == sessions.listed(stage.read)[-1]["id"]
+
+
+def test_an_answer_given_after_a_month_belongs_to_the_session_that_asked(stage: Stage) -> None:
+    scripted(stage, price={"input": 1000, "output": 1000})
+    stage.configure(CONFIG + "[budget]\nsession_usd = 0.5\n")
+    stage.plan()
+    assert stage.auto().ending == "budget"
+    pass_days(stage, 31)
+    [question] = attention.waiting(stage.read)
+    stage.submit("reply", question_id=question.id, answer="20000")
+    assert stage.auto().ending == "done"
+    assert len(sessions.listed(stage.read)) == 1
 
 
 def test_open_units_go_on_in_the_next_session_and_spend_from_its_account(stage: Stage) -> None:

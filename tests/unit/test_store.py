@@ -21,7 +21,7 @@ from sf.errors import LeaseLost, UnknownUnit
 from sf.harness.rules import Rules
 from sf.harness.settle import Ending
 from sf.scheduler import claims, intents
-from sf.store import leases, ledger, records, runs, sessions, spending, units
+from sf.store import attention, leases, ledger, records, runs, sessions, spending, units
 from sf.store.connection import open_reader, transact
 from sf.store.database import Database
 from sf.store.place import Place
@@ -271,6 +271,28 @@ def test_the_keys_of_runtime_rows_are_ulids(ground: Ground) -> None:
         for row in ground.read.all(f"SELECT id FROM {table}"):
             assert len(row["id"]) == 26, table
             assert set(row["id"]) <= set("0123456789ABCDEFGHJKMNPQRSTVWXYZ"), table
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE sessions SET updated_at = :now",
+        "UPDATE intents SET applied_at = :now",
+        "UPDATE attention SET closed_at = :now",
+        "UPDATE runs SET ended_at = :now",
+    ],
+)
+def test_the_last_deed_is_the_newest_of_all_that_is_done(ground: Ground, statement: str) -> None:
+    ground.plant(adhoc=True)
+    assert ground.claim(A) is not None
+    session_id = ground.unit(A).session_id
+    ground.write(lambda tx: sessions.intend(tx, "pause", {}, NOW))
+    ground.write(lambda tx: attention.ask(tx, session_id, "a_kind", "what?", NOW))
+    assert sessions.last_deed(ground.read) == ground.now
+    later = Instant(ground.now + 1000)
+    ground.write(lambda tx: tx.run(statement, now=later))
+    assert sessions.last_deed(ground.read) == later
+    ground.in_disorder = True
 
 
 AHEAD = "02" + ulid()[2:]

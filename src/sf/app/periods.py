@@ -79,7 +79,7 @@ def expire(tx: Tx, now: Instant) -> None:
     session = sessions.current(tx)
     if session is None or session["status"] == "paused" or sessions.seats(tx):
         return
-    if now - session["updated_at"] > _LONGEST_IDLE_MS:
+    if now - sessions.last_deed(tx) > _LONGEST_IDLE_MS:
         _end(tx, now, force=True)
 
 

@@ -42,6 +42,12 @@ def end(tx: Tx, session_id: str, now: Instant) -> bool:
     return tx.run(_Q["end_session"], id=session_id, now=now) == 1
 
 
+def last_deed(tx: Tx) -> Instant:
+    """When something was last done: a session set, a command applied, a question closed, a unit run."""
+    row = tx.one(_Q["last_deed"])
+    return Instant(row["at"] or 0) if row else Instant(0)
+
+
 def listed(tx: Tx) -> Sequence[Row]:
     """Every session, oldest first, with the units that ended well in it and what it cost."""
     return tx.all(_Q["sessions"])

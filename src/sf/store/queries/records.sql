@@ -102,6 +102,14 @@ SELECT * FROM sessions WHERE status <> 'complete' ORDER BY id DESC LIMIT 1
 UPDATE sessions SET status = 'complete', detail = '', ended_at = :now, updated_at = :now
 WHERE id = :id AND status <> 'complete'
 
+-- name: last_deed
+SELECT MAX(at) AS at FROM (
+  SELECT MAX(updated_at) AS at FROM sessions
+  UNION ALL SELECT MAX(applied_at) FROM intents
+  UNION ALL SELECT MAX(closed_at) FROM attention
+  UNION ALL SELECT MAX(COALESCE(ended_at, started_at)) FROM runs
+) AS deeds
+
 -- name: carry_units
 UPDATE units SET session_id = :id WHERE archived_at IS NULL AND session_id <> :id
 
