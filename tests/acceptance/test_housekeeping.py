@@ -16,6 +16,7 @@ from sf.app import tidying
 from sf.domain import events
 from sf.domain.events import Event
 from sf.domain.units import Status
+from sf.errors import InvalidConfig
 from sf.observe import disk
 from sf.scheduler.lock import ProjectLock
 from sf.store import attention, sessions, spending
@@ -103,6 +104,33 @@ def test_an_answer_given_after_a_month_belongs_to_the_session_that_asked(stage: 
     stage.submit("reply", question_id=question.id, answer="20000")
     assert stage.auto().ending == "done"
     assert len(sessions.listed(stage.read)) == 1
+
+
+@pytest.mark.parametrize("forced", [False, True])
+def test_open_work_keeps_its_branch_in_the_next_session_whatever_is_checked_out(
+    stage: Stage, forced: bool
+) -> None:
+    scripted(stage)
+    stage.git("branch", "old")
+    stage.project.global_config.write_text(CONFIG + '[memory]\nmode = "off"\n')
+    stage.project.config.write_text("")
+    stage.git("add", ".sf")
+    stage.commit("rules")
+    stage.plan()
+    stage.git("switch", "-q", "old")
+    scripted(stage)
+    if forced:
+        assert stage.sf("session", "end", "--force").returncode == 0
+    else:
+        pass_days(stage, 31)
+    assert stage.auto().ending == "done"
+    first, second = sessions.listed(stage.read)
+    assert first["integration_branch"] == second["integration_branch"] == "main"
+    assert "a.txt" in stage.git("ls-tree", "--name-only", "main").split()
+    assert stage.sf("session", "end").returncode == 0
+    with pytest.raises(InvalidConfig, match="gate"):
+        stage.auto()
+    assert sessions.listed(stage.read)[-1]["integration_branch"] == "old", "no work is left for main"
 
 
 def test_open_units_go_on_in_the_next_session_and_spend_from_its_account(stage: Stage) -> None:

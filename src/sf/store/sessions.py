@@ -18,10 +18,13 @@ SessionStatus = Literal["idle", "running", "paused", "interrupted", "complete", 
 
 
 def ensure(tx: Tx, now: Instant, branch: str | None = None) -> str:
-    """The project's session, made on first use; the integration branch is the first one it is told."""
+    """The project's session, made on first use; the integration branch is the first one it is told.
+
+    One that takes open work over keeps the branch that the session before had for it.
+    """
     row = tx.one(_Q["current_session"])
     if row is None:
-        session_id = ulid()
+        session_id, branch = ulid(), _branch_left(tx) or branch
         tx.run(_Q["new_session"], id=session_id, branch=branch, now=now)
         # What the session before left open, with what waits for a person about it, goes on in this one.
         for what in ("units", "blockers", "questions"):
@@ -30,6 +33,15 @@ def ensure(tx: Tx, now: Instant, branch: str | None = None) -> str:
     if row["integration_branch"] is None and branch is not None:
         tx.run(_Q["set_branch"], id=row["id"], branch=branch, now=now)
     return str(row["id"])
+
+
+def _branch_left(tx: Tx) -> str:
+    """The branch of the session before, if it left work for that branch open."""
+    for row in tx.all(_Q["open_for"]):
+        planned = msgspec.json.decode(row["metadata"], type=dict[str, Any]).get("integration_branch")
+        if planned in (None, row["branch"]):
+            return str(row["branch"])
+    return ""
 
 
 def current(tx: Tx) -> Row | None:

@@ -102,6 +102,10 @@ SELECT * FROM sessions WHERE status <> 'complete' ORDER BY id DESC LIMIT 1
 UPDATE sessions SET status = 'complete', detail = '', ended_at = :now, updated_at = :now
 WHERE id = :id AND status <> 'complete'
 
+-- name: open_for
+SELECT DISTINCT s.integration_branch AS branch, u.metadata FROM units u JOIN sessions s ON s.id = u.session_id
+WHERE u.phase <> 'complete' AND u.phase_status <> 'canceled' AND u.archived_at IS NULL AND s.integration_branch IS NOT NULL
+
 -- name: last_deed
 SELECT MAX(at) AS at FROM (
   SELECT MAX(updated_at) AS at FROM sessions
