@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import sqlite3
 import subprocess
 import time
 
@@ -12,6 +14,7 @@ import pytest
 from sf.domain import events
 from sf.domain.phases import Phase
 from sf.domain.units import HoldKind, Status
+from sf.errors import StoreUnusable
 from sf.observe import trace
 from sf.scheduler.admission import Selection
 from sf.store import ledger, records, runs, units
@@ -470,6 +473,20 @@ def test_everything_is_where_the_layout_says(stage: Stage) -> None:
     assert operations == {"model_request", "tool_call", "phase_transition", "gate", "run", "unit"}
     archived = [folder.name for folder in (dot / "archive").iterdir()]
     assert sorted(name[11:] for name in archived) == ["milestone_m1", "slice_m1_s1", "task_m1_s1_t1"]
+
+
+def test_a_session_that_ends_with_an_error_leaves_no_sign_that_it_is_active(stage: Stage) -> None:
+    stage.script(*PASSING)
+    stage.plan()
+
+    def break_the_store(event: events.Event) -> None:
+        if event.name == events.RUN_STARTED:
+            with contextlib.closing(sqlite3.connect(stage.project.database)) as connection:
+                connection.execute("ALTER TABLE intents RENAME TO lost")
+
+    with pytest.raises(StoreUnusable):
+        stage.auto(watch=break_the_store)
+    assert not (stage.project.dot / "auto.lock").exists()
 
 
 @pytest.mark.conforms("C-29")

@@ -86,8 +86,10 @@ async def autopilot(
                     result = await loop.run()
                     await Housekeeper(desk).look()
                     recorded = await _record_end(desk, result, seats=1)
-                    signposts.ended(result.ending, result.detail)
+                    if result.ending == "paused":
+                        signposts.paused(result.detail)
                 finally:
+                    signposts.ended()
                     restore()
                     await herald.aclose()
                     if courier is not None:

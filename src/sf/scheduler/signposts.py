@@ -38,12 +38,14 @@ class Signposts:
             (self._project.runtime / PAUSED).unlink(missing_ok=True)
             (self._project.dot / AUTO_LOCK).write_text(holder + "\n", encoding="utf-8")
 
-    def ended(self, ending: str, detail: str) -> None:
-        """Auto-mode is over."""
+    def paused(self, detail: str) -> None:
+        """The operator paused the session."""
+        self._write(PAUSED, {"detail": detail})
+
+    def ended(self) -> None:
+        """Auto-mode is over, however it ended."""
         with contextlib.suppress(OSError):
             (self._project.dot / AUTO_LOCK).unlink(missing_ok=True)
-        if ending == "paused":
-            self._write(PAUSED, {"detail": detail})
 
     def _write(self, name: str, data: dict[str, Any]) -> None:
         with contextlib.suppress(OSError):
