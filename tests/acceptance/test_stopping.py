@@ -14,7 +14,7 @@ import pytest
 
 from sf.app import planning
 from sf.domain.decide import Counter
-from sf.store import ledger, runs, spending
+from sf.store import ledger, runs, sessions, spending
 from tests.support.stage import (
     CONFIG,
     PASSING,
@@ -184,6 +184,31 @@ def test_a_closed_terminal_is_a_stop_and_no_crash(short: Stage) -> None:
     assert "interrupted" in short.sf("status").stdout
     assert not runs.live(short.read)
     assert ledger.count(short.read, short.unit(UNIT), Counter("interruptions", "execute")) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_stop_while_the_end_is_told_ends_the_hook_and_says_what_was_not_told(
+    short: Stage, number: signal.Signals
+) -> None:
+    _held_at_the_end(short, _ONCE)
+    place = short.root.parent / "pid"
+    with _live(short) as process:
+        _until(lambda: place.exists() and sessions.current(short.read)["status"] == "idle")  # type: ignore[index]
+        process.send_signal(number)
+        output, _ = process.communicate(timeout=_PATIENCE)
+        assert process.returncode == 130, output
+    assert "before 1 event(s) were told to their hooks: Held" in output
+    assert "event not told to its hooks" in (short.project.dot / "log" / "sf.log").read_text()
+    assert not _alive(int(place.read_text()))
+    assert not list((short.project.runtime / "hooks").iterdir())
+    assert not (short.project.dot / "auto.lock").exists()
+
+
+def _held_at_the_end(stage: Stage, script: str) -> None:
+    """The agent asks, and a hook is told that it did."""
+    stage.script(scene("execute", say("Which colour?\n<turn_status>blocked</turn_status>")), *PASSING)
+    stage.hook("told", script)
+    stage.configure(f'{CONFIG}[harness.hooks]\non_event.held = ["./.sf/hooks/told.sh"]\n')
 
 
 def test_the_next_start_ends_what_a_called_off_run_left_at_work(short: Stage) -> None:

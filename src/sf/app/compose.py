@@ -6,9 +6,12 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import msgspec
 
 from sf.app import ignored, periods, stores
+from sf.app.farewell import Farewell
 from sf.app.intake import rules_of
 from sf.app.logs import log_of
 from sf.app.memories import bank_of, open_memory
@@ -73,7 +76,8 @@ async def autopilot(
                 selection=selection,
             )
             async with _bells(desk, loop):
-                restore = _stop_on_signals(loop, desk.database.hurry)
+                farewell = Farewell()
+                restore = _on_signals((loop.stop, farewell.cut_short), desk.database.hurry)
                 signposts = Signposts(project)
                 desk.bus.subscribe(signposts)
                 herald = Herald(desk)
@@ -90,14 +94,14 @@ async def autopilot(
                         signposts.paused(result.detail)
                 finally:
                     signposts.ended()
-                    restore()
-                    await herald.aclose()
-                    if courier is not None:
-                        await courier.aclose()
+                    try:
+                        await farewell.bid(herald, *((courier,) if courier else ()))
+                    finally:
+                        restore()
             if not recorded:
                 # Two that end together each saw the other: whoever gave up the last seat sees none.
                 await _record_end(desk, result, seats=0)
-            return result
+            return msgspec.structs.replace(result, ending="interrupted") if farewell.is_cut_short else result
 
 
 @contextlib.asynccontextmanager
@@ -132,14 +136,19 @@ def _record_refusal(project: Project, error: SfError) -> None:
         transact(stores.place_of(project), write)
 
 
-def _stop_on_signals(loop: Loop, hurry: Callable[[], None]) -> Callable[[], None]:
+def _on_signals(stops: Sequence[Callable[[], None]], hurry: Callable[[], None]) -> Callable[[], None]:
     """End the session in order on Ctrl-C, on a request to end, and when the terminal is closed."""
     running = asyncio.get_running_loop()
     # Under nohup a hang-up is ignored, and stays so.
     ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     numbers = (signal.SIGINT, signal.SIGTERM, *(() if ignored else (signal.SIGHUP,)))
+
+    def stop() -> None:
+        for each in stops:
+            each()
+
     for number in numbers:
-        running.add_signal_handler(number, loop.stop)
+        running.add_signal_handler(number, stop)
         # Heard at once, even while the event loop itself waits for a database that says nothing.
         signal.signal(number, lambda *_: hurry())
 

@@ -110,8 +110,10 @@ class Herald:
 
 
 async def _within(seconds: float, task: asyncio.Task[None]) -> bool:
-    """Wait for a task at most so long, and end it; whether it came to its end."""
-    await asyncio.wait({task}, timeout=seconds)
-    task.cancel()
-    [error] = await asyncio.gather(task, return_exceptions=True)
+    """Wait for a task at most so long, and end it, also when nobody waits any more; whether it had ended."""
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+    finally:
+        task.cancel()
+        [error] = await asyncio.gather(task, return_exceptions=True)
     return error is None
