@@ -219,11 +219,32 @@ def test_ctrl_c_ends_a_command_that_waits_for_a_silent_server(server: Server) ->
 
 
 def test_ctrl_c_ends_an_autopilot_whose_server_is_silent(server: Server, tmp_path: Path) -> None:
+    with _at_work(server, server.url.value, tmp_path) as process, silent(server):
+        time.sleep(0.7)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+        assert process.returncode == 130
+
+
+def test_ctrl_c_is_an_interruption_also_when_the_server_stays_silent_to_the_end(
+    server: Server, tmp_path: Path
+) -> None:
+    with Relay(server) as relay, _at_work(server, relay.url, tmp_path) as process:
+        relay.stall()
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+        assert process.returncode == 130, output
+        assert "the end was not written down" in output
+
+
+@contextlib.contextmanager
+def _at_work(server: Server, way: str, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """An autopilot that runs a unit and keeps its rows on the server, which it reaches by a way."""
     stage = Stage(tmp_path / "project", tmp_path / "home" / ".sf")
     url = Url(server.url.value, schema=f"t_{ulid().lower()}")
     server.do(f"CREATE SCHEMA {url.schema}")
     stage.home.mkdir(parents=True, exist_ok=True)
-    searching = f"{url.value}{'&' if '?' in url.value else '?'}options=-csearch_path%3D{url.schema}"
+    searching = f"{way}{'&' if '?' in way else '?'}options=-csearch_path%3D{url.schema}"
     stage.project.global_config.write_text(f'[memory]\nmode = "off"\n[store]\nurl = "{searching}"\n')
     stage.script(
         plan_scene({"title": "S", "tasks": [task("one")]}),
@@ -238,11 +259,7 @@ def test_ctrl_c_ends_an_autopilot_whose_server_is_silent(server: Server, tmp_pat
         while not execute(url, "SELECT id FROM units WHERE phase_status = 'running'"):
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        with silent(server):
-            time.sleep(0.7)
-            process.send_signal(signal.SIGINT)
-            process.communicate(timeout=20)
-        assert process.returncode == 130
+        yield process
     finally:
         process.kill()
         process.wait()

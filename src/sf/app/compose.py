@@ -23,7 +23,15 @@ from sf.config.reload import LiveConfig
 from sf.config.schema import Config
 from sf.domain import events
 from sf.domain.clock import SystemClock
-from sf.errors import BranchGone, DetachedHead, EmptyRepository, InvalidConfig, SandboxUnavailable, SfError
+from sf.errors import (
+    BranchGone,
+    DetachedHead,
+    EmptyRepository,
+    InvalidConfig,
+    SandboxUnavailable,
+    SfError,
+    StoreUnusable,
+)
 from sf.harness.desk import Desk
 from sf.harness.herald import Herald
 from sf.harness.hooks import HookRunner
@@ -160,7 +168,10 @@ def _on_signals(stops: Sequence[Callable[[], None]], hurry: Callable[[], None]) 
 
 
 async def _record_end(desk: Desk, result: Result, *, seats: int) -> bool:
-    """Write how the session ended; not while more autopilots than `seats` have a seat. Whether it was."""
+    """Write how the session ended; not while more autopilots than `seats` have a seat. Whether that is done.
+
+    One that was stopped has ended even if the store does not take that: then it is said.
+    """
     now = desk.clock.now()
     statuses: dict[str, sessions.SessionStatus] = {
         "failed": "failed",
@@ -181,7 +192,13 @@ async def _record_end(desk: Desk, result: Result, *, seats: int) -> bool:
         sessions.set_status(tx, session["id"], statuses[result.ending], now, result.detail)
         return True
 
-    return await desk.database.write(write)
+    try:
+        return await desk.database.write(write)
+    except StoreUnusable as error:
+        if result.ending != "interrupted":
+            raise
+        desk.announce(events.WARNING, detail=f"the end was not written down: {error.line()}", log=True)
+        return True
 
 
 @contextlib.asynccontextmanager

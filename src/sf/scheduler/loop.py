@@ -16,7 +16,7 @@ from sf.domain.attention import back_pressure
 from sf.domain.clock import Instant
 from sf.domain.runs import Lease
 from sf.domain.units import Unit
-from sf.errors import HookFailed
+from sf.errors import HookFailed, StoreUnusable
 from sf.harness.desk import Desk
 from sf.paths import DRIFT_FILE
 from sf.scheduler import admission, claims, closing, intents, recovery, unit_hooks
@@ -105,6 +105,11 @@ class Loop:
             await self._close_units()
             await self._mark_wound_up()
             return self._result()
+        except StoreUnusable as error:
+            if not self._stopping:
+                raise
+            self._fail(f"what was under way could not be written down: {error.line()}")
+            return Result("interrupted", abandoned=tuple(self._abandoned), started_at=self._started_at)
         finally:
             await self._roster.end()
             (desk.project.runtime / DRIFT_FILE).unlink(missing_ok=True)

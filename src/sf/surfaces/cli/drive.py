@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sf.errors import StoreUnusable
 from sf.paths import Project, find_project
 from sf.surfaces.cli.progress import Progress
 from sf.surfaces.cli.speech import Speech, count, money, table
@@ -54,7 +55,13 @@ def drive(project: Project, speech: Speech, selection: Selection | None = None) 
     finally:
         progress.close()
     speech.result = result
-    show_outcome(project, speech, result)
+    try:
+        show_outcome(project, speech, result)
+    except StoreUnusable as error:
+        # Whoever stopped it did so perhaps because of that.
+        if result.ending != "interrupted":
+            raise
+        speech.say(f"\ninterrupted: {error.line()}")
     return exit_code(result)
 
 
