@@ -14,7 +14,7 @@ import pytest
 
 from sf.app import planning
 from sf.domain.decide import Counter
-from sf.store import ledger, runs, sessions, spending
+from sf.store import attention, ledger, runs, sessions, spending
 from tests.support.stage import (
     CONFIG,
     PASSING,
@@ -33,6 +33,12 @@ UNIT = "task/a1"
 _PATIENCE = 30.0
 _SLOW = """#!/bin/sh
 [ "$SF_PHASE" = "{phase}" ] && [ "$SF_UNIT_TYPE" = task ] || exit 0
+touch "$SF_PROJECT_ROOT/../begun"
+n=0
+while ! [ -e "$SF_PROJECT_ROOT/../go" ] && [ $n -lt 200 ]; do sleep 0.05; n=$((n+1)); done
+"""
+
+_UNTIL_GO = """#!/bin/sh
 touch "$SF_PROJECT_ROOT/../begun"
 n=0
 while ! [ -e "$SF_PROJECT_ROOT/../go" ] && [ $n -lt 200 ]; do sleep 0.05; n=$((n+1)); done
@@ -193,7 +199,7 @@ def test_a_stop_while_the_end_is_told_ends_the_hook_and_says_what_was_not_told(
     _held_at_the_end(short, _ONCE)
     place = short.root.parent / "pid"
     with _live(short) as process:
-        _until(lambda: place.exists() and sessions.current(short.read)["status"] == "idle")  # type: ignore[index]
+        _until(lambda: place.exists() and _is_idle(short))
         process.send_signal(number)
         output, _ = process.communicate(timeout=_PATIENCE)
         assert process.returncode == 130, output
@@ -202,6 +208,66 @@ def test_a_stop_while_the_end_is_told_ends_the_hook_and_says_what_was_not_told(
     assert not _alive(int(place.read_text()))
     assert not list((short.project.runtime / "hooks").iterdir())
     assert not (short.project.dot / "auto.lock").exists()
+
+
+def test_an_answer_given_while_the_end_is_told_is_applied_before_the_autopilot_goes(short: Stage) -> None:
+    _held_at_the_end(short, _UNTIL_GO)
+    with _live(short) as process:
+        _until(lambda: _begun(short)() and _is_idle(short))
+        short.queue("reply", question_id=UNIT, answer="blue")
+        _go(short)
+        output, _ = process.communicate(timeout=_PATIENCE)
+    assert not sessions.open_intents(short.read)
+    assert process.returncode == 3
+    assert "waiting: a unit became ready at the very end: sf auto" in output
+    assert "a unit became ready" in sessions.current(short.read)["detail"]  # type: ignore[index]
+    short.script(scene("execute", write("a.txt"), say()), *PASSING)
+    assert short.auto().ending == "done"
+
+
+def test_a_goal_stated_while_the_end_is_told_is_there_for_the_next_start(short: Stage) -> None:
+    short.hook("told", _UNTIL_GO)
+    short.configure(f'{CONFIG}[harness.hooks]\non_event.phase_change = ["./.sf/hooks/told.sh"]\n')
+    with _live(short) as process:
+        _until(lambda: _begun(short)() and _is_idle(short))
+        goal = {"goal": "more", "workflow": "short", "content": SHORT, "branch": "main", "adhoc": True}
+        short.queue("plan", **goal)
+        _go(short)
+        output, _ = process.communicate(timeout=_PATIENCE)
+    assert (process.returncode, "became ready" in output) == (3, True), output
+    assert not short.unit("task/a2").terminal
+
+
+def test_a_pause_asked_for_while_the_end_is_told_holds(short: Stage) -> None:
+    _held_at_the_end(short, _UNTIL_GO)
+    with _live(short) as process:
+        _until(lambda: _begun(short)() and _is_idle(short))
+        short.queue("reply", question_id=UNIT, answer="blue")
+        short.queue("pause")
+        _go(short)
+        output, _ = process.communicate(timeout=_PATIENCE)
+    assert (process.returncode, "became ready" in output) == (3, False), output
+    assert sessions.current(short.read)["status"] == "paused"  # type: ignore[index]
+
+
+def test_money_allowed_while_the_end_is_told_leaves_nothing_to_wait_for(short: Stage) -> None:
+    short.script(scene("execute", write("a.txt"), say()), *PASSING, price={"input": 1000.0, "output": 1000.0})
+    short.hook("told", _UNTIL_GO)
+    hooks = '[harness.hooks]\non_event.worktree_create = ["./.sf/hooks/told.sh"]\n'
+    short.configure(f"{CONFIG}{hooks}[budget]\nsession_usd = 0.5\n")
+    with _live(short) as process:
+        _until(lambda: _begun(short)() and _is_idle(short))
+        [question] = attention.waiting(short.read)
+        short.queue("reply", question_id=question.id, answer="20000")
+        _go(short)
+        output, _ = process.communicate(timeout=_PATIENCE)
+    assert (process.returncode, "became ready" in output) == (3, True), output
+    assert not attention.waiting(short.read)
+
+
+def _is_idle(stage: Stage) -> bool:
+    session = sessions.current(stage.read)
+    return session is not None and session["status"] == "idle"
 
 
 def _held_at_the_end(stage: Stage, script: str) -> None:

@@ -106,10 +106,15 @@ async def autopilot(
                         await farewell.bid(herald, *((courier,) if courier else ()))
                     finally:
                         restore()
+                if farewell.is_cut_short:
+                    result = msgspec.structs.replace(result, ending="interrupted")
+                late = await _apply_late(desk, loop, result)
+                if late != result:
+                    result, recorded = late, await _record_end(desk, late, seats=1)
             if not recorded:
                 # Two that end together each saw the other: whoever gave up the last seat sees none.
                 await _record_end(desk, result, seats=0)
-            return msgspec.structs.replace(result, ending="interrupted") if farewell.is_cut_short else result
+            return result
 
 
 @contextlib.asynccontextmanager
@@ -199,6 +204,18 @@ async def _record_end(desk: Desk, result: Result, *, seats: int) -> bool:
             raise
         desk.announce(events.WARNING, detail=f"the end was not written down: {error.line()}", log=True)
         return True
+
+
+async def _apply_late(desk: Desk, loop: Loop, result: Result) -> Result:
+    """Apply what commands asked for while the end was told: they count on whoever holds the lock."""
+    try:
+        return await loop.apply_late(result)
+    except StoreUnusable as error:
+        if result.ending != "interrupted":
+            raise
+        detail = f"what was asked for at the end waits for the next start: {error.line()}"
+        desk.announce(events.WARNING, detail=detail, log=True)
+        return result
 
 
 @contextlib.asynccontextmanager

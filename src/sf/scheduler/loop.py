@@ -30,6 +30,7 @@ from sf.store import floor, sessions, units
 from sf.store.glance import Glance
 from sf.store.tx import Tx
 
+_READY_LATE = "a unit became ready at the very end: sf auto"
 Ending = Literal["done", "waiting", "paused", "budget", "failed", "interrupted"]
 
 
@@ -114,6 +115,19 @@ class Loop:
             await self._roster.end()
             (desk.project.runtime / DRIFT_FILE).unlink(missing_ok=True)
             unsubscribe()
+
+    async def apply_late(self, result: Result) -> Result:
+        """Apply what was asked for after the end; what that makes ready is left to the next start."""
+        if not self._upkeep.look().intents:
+            return result
+        rules, now = self._desk.rules, self._desk.clock.now()
+        await self._desk.database.write(lambda tx: intents.apply_open(tx, rules, now))
+        seen = self._upkeep.look()
+        await self._purse.look(seen, running=0)
+        at_rest = result.ending in ("done", "waiting", "budget") and seen.session != "paused"
+        if not at_rest or self._purse.empty or not self._admitted(()):
+            return result
+        return msgspec.structs.replace(result, ending="waiting", detail=_READY_LATE, held=self._held())
 
     def _over(self) -> bool:
         return self._stopped() and not self._roster
@@ -327,9 +341,12 @@ class Loop:
             self._abandoned.append(event.unit_id)
 
     def _result(self) -> Result:
-        held = tuple(unit.id for unit in units.held(self._desk.database.read, self._desk.station))
+        held = self._held()
         ending, detail = self._ending(held)
         return Result(ending, detail, held, tuple(self._abandoned), self._started_at)
+
+    def _held(self) -> tuple[str, ...]:
+        return tuple(unit.id for unit in units.held(self._desk.database.read, self._desk.station))
 
     def _ending(self, held: tuple[str, ...]) -> tuple[Ending, str]:
         if self._failure:
@@ -350,6 +367,6 @@ class Loop:
             if full:
                 return "waiting", full
             if self._admitted(()):
-                return "waiting", "a unit became ready at the very end: sf auto"
+                return "waiting", _READY_LATE
             return "failed", f"{left} open unit(s) can neither run nor wait for anything: sf doctor"
         return "done", ""
