@@ -295,7 +295,16 @@ def test_a_folder_with_an_odd_name_is_told_harmlessly(stage: Stage, name: str) -
     assert "Traceback" not in done.stderr and "\x1b" not in done.stderr
 
 
-@pytest.mark.parametrize("content", [b"## \n", b"## caf\xe9\n"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"## \n",
+        b"## caf\xe9\n",
+        "## One\n- priority: \u00b2\n".encode(),
+        "## One\n- issue: \u0664\n".encode(),
+        b"## One\n- issue: " + b"9" * 5000,
+    ],
+)
 def test_a_plan_file_that_cannot_be_read_is_bad_usage(stage: Stage, content: bytes) -> None:
     (stage.project.dot / "plan.md").write_bytes(content)
     done = stage.sf("plan", "reload")

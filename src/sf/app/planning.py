@@ -15,6 +15,7 @@ from sf.workspaces.git import Git
 from sf.workspaces.repository import UserRepository
 
 _OPTION = re.compile(r"^- (workflow|priority|issue): *(\S+) *$")
+_NUMBER = re.compile("[0-9]{1,15}")
 
 
 def plan(
@@ -136,8 +137,8 @@ def _read_line(entry: dict[str, Any], line: str, number: int) -> None:
     key, value = match.groups()
     if key == "workflow":
         entry["workflow"] = value
-    elif not value.isdigit():
-        raise BadUsage(f".sf/plan.md line {number}: {key} must be a number")
+    elif not _NUMBER.fullmatch(value):
+        raise BadUsage(f".sf/plan.md line {number}: {key} must be a number such as 2, not {value[:40]!r}")
     elif key == "priority":
         entry["priority"] = check_priority(int(value))
     else:
