@@ -111,6 +111,21 @@ def test_what_runs_or_is_held_is_always_shown_and_what_is_left_out_is_counted(st
     lines = stage.sf("status").stdout.splitlines()
     assert sum(line.startswith("Waiting:") for line in lines) == 21
     assert "            and 218 more → sf status --all" in lines
+    assert [line for line in lines if running in line] == [
+        f"Cut off:    {running} execute 0 $0.0000  goal 240"
+    ]
+
+
+def test_the_way_on_of_what_is_cut_off_in_a_pause_is_the_end_of_the_pause(stage: Stage) -> None:
+    [unit] = _adhoc(stage, "one")
+    change = "UPDATE units SET phase_status = 'running' WHERE id = :id"
+    transact(place_of(stage.project), lambda tx: tx.run(change, id=unit))
+    assert _why(stage, unit) == ("cut off", "sf auto")
+    stage.sf("pause")
+    assert _why(stage, unit) == ("cut off", "sf resume")
+    assert reports.status(stage.project).way_on == ""
+    stage.sf("resume")
+    assert _why(stage, unit) == ("cut off", "sf auto")
 
 
 def test_what_can_begin_comes_before_what_waits_for_others(stage: Stage) -> None:

@@ -20,6 +20,8 @@ from sf.store.tx import Tx
 
 RUN = "sf auto"
 """What brings on a unit that waits for nothing else."""
+CUT_OFF = "cut off"
+"""The standing of a unit whose run has nobody any more who carries it on."""
 
 
 class UnitLine(msgspec.Struct, frozen=True):
@@ -69,14 +71,14 @@ class Standings:
             attempt=unit.attempt,
             cost_micro_usd=spent["cost_micro_usd"] if spent else 0,
             tokens=spent["input_tokens"] + spent["output_tokens"] if spent else 0,
-            elapsed_ms=self._now - live.started_at if live else 0,
+            elapsed_ms=self._now - live.started_at if live and not self._is_cut_off(unit) else 0,
             branch="" if unit.parent_id else self.branch(unit),
         )
 
     def word(self, unit: Unit) -> str:
         """The one reason for which an open unit is not running, or what it does, as a word or few."""
         if self._is_cut_off(unit):
-            return "cut off"
+            return CUT_OFF
         obstacle = self._obstacle(unit)
         return obstacle.word if obstacle else self._own(unit)
 
@@ -96,11 +98,12 @@ class Standings:
 
     def way_out(self, unit: Unit) -> str:
         """What a person does that such a unit goes on; empty where it goes on by itself, or is held."""
-        obstacle = self._obstacle(unit)
+        cut_off = self._is_cut_off(unit)
+        obstacle = self._stopped if cut_off else self._obstacle(unit)
         if obstacle:
             return obstacle.way_out
         waits = self.is_due(unit) and not self._is_seen_to(unit)
-        return RUN if waits or self._is_cut_off(unit) else ""
+        return RUN if waits or cut_off else ""
 
     def is_due(self, unit: Unit) -> bool:
         """Whether an autopilot would run it, now or by its time."""

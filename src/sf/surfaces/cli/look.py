@@ -71,10 +71,14 @@ def status(speech: Speech, everything: bool, as_json: bool) -> int:
 
 def _units(report: StatusReport) -> Iterator[str]:
     """A line for each unit that runs or waits, and how many are left out."""
+    from sf.app.standings import CUT_OFF
+
     several = ", " in report.branch
     for line in report.running:
-        spent = f"{brief_duration(line.elapsed_ms)} {count(line.tokens)} {money(line.cost_micro_usd)}"
-        yield f"Running:    {line.id} {line.phase} {spent}  {line.title}{_target(line, several)}"
+        cut_off = line.standing == CUT_OFF
+        word, took = ("Cut off:", "") if cut_off else ("Running:", f"{brief_duration(line.elapsed_ms)} ")
+        spent = f"{took}{count(line.tokens)} {money(line.cost_micro_usd)}"
+        yield f"{word:<12}{line.id} {line.phase} {spent}  {line.title}{_target(line, several)}"
     for line in report.waiting:
         detail = f" ({line.detail})" if line.detail else ""
         told = f"{line.standing}{detail}  {line.title}{_target(line, several)}"
