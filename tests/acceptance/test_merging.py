@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from collections.abc import Callable
+
+import pytest
+
 from sf.app import accounts, reports
 from sf.domain import events
 from sf.domain.units import HoldKind
-from sf.store import records, runs
+from sf.store import attention, records, runs
 from tests.support.stage import PASSING, SINGLE, Stage, call, plan_scene, say, scene, task, write
 
 ONE = {"title": "S", "tasks": [task("T")]}
+LATIN = os.fsdecode(b"caf\xe9.txt")
 
 
 def test_a_dirty_checkout_is_never_touched_and_the_merge_waits(stage: Stage) -> None:
@@ -62,6 +69,94 @@ def test_an_untracked_file_in_the_way_is_not_overwritten(stage: Stage) -> None:
     assert blocker.way_out.startswith("move them away, then sf auto")
     assert reports.why(stage.project, "slice/m1/s1").way_out == blocker.way_out
     (stage.root / "a.txt").unlink()
+    assert stage.auto().ending == "done"
+
+
+def test_what_a_look_meets_instead_of_the_first_is_another_question(stage: Stage) -> None:
+    stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan()
+    stage.git("switch", "-q", "-c", "mine")
+    elsewhere = stage.root.parent / "elsewhere"
+    stage.git("worktree", "add", "-q", str(elsewhere), "main")
+    assert stage.auto().ending == "waiting"
+    [first] = accounts.questions(stage.project)
+    assert "is checked out in" in first.question
+    stage.git("worktree", "remove", str(elsewhere))
+    stage.git("switch", "-q", "main")
+    stage.file("a.txt", "mine\n")
+    assert stage.auto().ending == "waiting"
+    [second] = accounts.questions(stage.project)
+    assert "untracked files are in the way" in second.question
+    assert second.id != first.id and len(stage.named(events.HELD)) == 2
+
+
+def _untracked(stage: Stage) -> None:
+    stage.file("a.txt", "mine\n")
+
+
+def _not_utf_8(stage: Stage) -> None:
+    stage.file(LATIN, "mine\n")
+
+
+def _midway(stage: Stage) -> None:
+    (stage.root / ".git" / "MERGE_HEAD").write_text(stage.git("rev-parse", "HEAD") + "\n")
+
+
+def _changed(stage: Stage) -> None:
+    stage.file("notes.txt", "mine\n")
+
+
+def _gone(stage: Stage) -> None:
+    stage.git("switch", "-q", "-c", "mine")
+    stage.git("worktree", "add", "-q", str(stage.root.parent / "away"), "main")
+    shutil.rmtree(stage.root.parent / "away")
+
+
+@pytest.mark.parametrize("obstruct", [_untracked, _not_utf_8, _midway, _changed, _gone])
+def test_what_is_still_in_the_way_at_the_next_start_is_the_same_question(
+    stage: Stage, obstruct: Callable[[Stage], None]
+) -> None:
+    both = "echo fine > a.txt; printf fine > \"$(printf 'caf\\351.txt')\""
+    stage.script(plan_scene(ONE), scene("execute", call("bash", command=both), say()), *PASSING)
+    stage.plan()
+    obstruct(stage)
+    assert stage.auto().ending == "waiting"
+    asked, ran = attention.waiting(stage.read), stage.unit("slice/m1/s1").attempt
+    for _ in range(2):
+        assert stage.auto().ending == "waiting"
+        assert attention.waiting(stage.read) == asked
+    assert len(asked) == len(stage.named(events.HELD)) == 1
+    assert stage.unit("slice/m1/s1").attempt == ran, "what can be seen from here needs no run"
+    stage.git("worktree", "prune")
+    (stage.root / ".git" / "MERGE_HEAD").unlink(missing_ok=True)
+    stage.git("checkout", "-q", ".")
+    stage.git("clean", "-q", "-f", "-e", ".sf")
+    assert stage.auto().ending == "done"
+
+
+def test_a_staged_file_that_is_staged_no_more_is_not_in_the_way(stage: Stage) -> None:
+    stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan()
+    stage.file("mine.txt", "mine\n")
+    stage.git("add", "mine.txt")
+    assert stage.auto().ending == "waiting"
+    stage.git("reset", "-q")
+    assert stage.auto().ending == "done"
+    assert (stage.root / "mine.txt").read_text() == "mine\n"
+
+
+def test_a_checkout_that_git_cannot_look_at_ends_no_session_for_a_unit_that_is_held(stage: Stage) -> None:
+    stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan()
+    stage.file("notes.txt", "mine\n")
+    assert stage.auto().ending == "waiting"
+    tree = stage.git("rev-parse", "HEAD^{tree}")
+    lost = stage.root / ".git" / "objects" / tree[:2] / tree[2:]
+    lost.rename(stage.root.parent / "tree")
+    assert stage.auto().ending == "waiting"
+    (stage.root.parent / "tree").rename(lost)
+    assert "the checkout could not be looked at" in (stage.project.dot / "log" / "sf.log").read_text()
+    stage.git("checkout", "-q", ".")
     assert stage.auto().ending == "done"
 
 

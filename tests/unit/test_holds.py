@@ -17,10 +17,10 @@ from sf.domain.attention import ANSWERS as ANSWERED_BY
 from sf.domain.attention import Patience
 from sf.domain.phases import Phase
 from sf.domain.spending import Caps
-from sf.domain.units import BLOCKER_EVENT, WAY_OUT, HoldKind, Status
+from sf.domain.units import BLOCKER_EVENT, PATHS, WAY_OUT, HoldKind, Status
 from sf.harness import lifecycle
 from sf.harness.rules import Rules
-from sf.scheduler import replies, upkeep
+from sf.scheduler import rechecks, replies, upkeep
 from sf.scheduler.intents import INTENTS
 from sf.store import attention, records, spending, units
 from tests.support.ground import GATED, Ground, Refused
@@ -546,9 +546,9 @@ def test_a_look_that_finds_the_cause_still_there_asks_nothing_anew(ground: Groun
     ground.rules = replace(GATED, patience={HoldKind.CHECKOUT_DIRTY.value: Patience("abandon", 600_000)})
     park_dirty(ground)
     [first], [blocker] = attention.waiting(ground.read), ground.blockers(A)
-    for wording in ("a.txt", "b.txt"):
-        look(o.Held(HoldKind.CHECKOUT_DIRTY, wording))
-        assert attention.waiting(ground.read) == [replace(first, question=wording)]
+    for _ in range(2):
+        look(o.Held(HoldKind.CHECKOUT_DIRTY, "a.txt"))
+        assert attention.waiting(ground.read) == [first]
         assert [row["id"] for row in ground.blockers(A)] == [blocker["id"]]
     assert len([event for event in ground.events if event.name == "Held"]) == 1
     look(o.GateFailed("unit", "no"))
@@ -560,6 +560,39 @@ def test_a_look_that_finds_the_cause_still_there_asks_nothing_anew(ground: Groun
     ground.intend("reply", question_id=A, answer="retry")
     ground.run(A, o.Held(HoldKind.CHECKOUT_DIRTY, "a.txt"))
     assert attention.waiting(ground.read)[0].id != again.id, "a person answered it"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        o.Held(HoldKind.CHECKOUT_DIRTY, "b.txt"),
+        o.Held(HoldKind.CHECKOUT_DIRTY, "a.txt", {PATHS: ["a.txt"]}),
+    ],
+)
+def test_a_look_that_meets_another_cause_asks_and_tells_anew(ground: Ground, other: o.Held) -> None:
+    ground.rules = replace(GATED, patience={HoldKind.CHECKOUT_DIRTY.value: Patience("abandon", 600_000)})
+    park_dirty(ground)
+    [first] = attention.waiting(ground.read)
+    ground.clock.advance(seconds=500)
+    ground.write(lambda tx: lifecycle.look_again(tx, A, ground.now))
+    ground.run(A, other)
+    [second] = attention.waiting(ground.read)
+    assert second.id != first.id and second.due_at == ground.now + 600_000
+    assert [row["detail"] for row in ground.blockers(A)] == [other.detail]
+    assert len([event for event in ground.events if event.name == "Held"]) == 2
+
+
+def test_a_look_lets_nothing_go_that_is_held_for_another_cause_by_now(ground: Ground) -> None:
+    park_dirty(ground)
+    seen = ground.unit(A)
+    [asked] = attention.waiting(ground.read)
+    ground.intend("reply", question_id=A, answer="retry")
+    ground.run(A, o.Held(HoldKind.CHECKOUT_DIRTY, "b.txt"))
+    ground.write(lambda tx: rechecks.let_go(tx, seen, asked, ground.now))
+    assert ground.unit(A).hold_detail == "b.txt" and len(attention.waiting(ground.read)) == 1
+    ground.intend("abandon", unit_id=A, reason="no more")
+    ground.write(lambda tx: rechecks.let_go(tx, seen, asked, ground.now))
+    assert ground.unit(A).hold_detail == "no more"
 
 
 def test_a_default_that_answers_nothing_leaves_the_question_to_a_person(ground: Ground) -> None:

@@ -78,6 +78,11 @@ BLOCKER_EVENT: dict[HoldKind, str] = {
 
 BRANCH = "branch"
 """The key of a hold's data that names the branch for want of which a unit is held."""
+PATHS = "paths"
+"""The key of a hold's data that names, quoted, what must go from the user's checkout before a merge.
+
+Without it only another try can tell whether the cause is still there.
+"""
 
 GATE_BLOCKED = "GateBlocked"
 """The event of the blocker that a refusing gate puts up; it waits for an agent, not for a person."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -10,6 +11,16 @@ import msgspec
 def escaped(text: str) -> str:
     """The text with what UTF-8 has no bytes for written out: `caf\\udce9.txt`."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def quoted(path: str) -> str:
+    """A path in a form that any row takes and that is turned back by `unquoted`: `caf%E9.txt`."""
+    return quote(path, errors="surrogateescape")
+
+
+def unquoted(path: str) -> str:
+    """The path that was quoted, whatever its encoding."""
+    return unquote(path, errors="surrogateescape")
 
 
 def as_json(data: Any) -> bytes:

@@ -29,9 +29,8 @@ Stop = Literal["pause", "cancel", "shutdown"]
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Something in the user's checkout that holds a merge back, and when to look again."""
+    """Something in the user's checkout that holds a merge back: how often it was met, when to look again."""
 
-    paths: tuple[str, ...]
     looked: int
     look_again_at: int
 
@@ -62,7 +61,7 @@ class Desk:
     stops: dict[str, Stop] = field(default_factory=dict)
     """Runs that have been told to stop, by run id."""
     obstacles: dict[str, Obstacle] = field(default_factory=dict)
-    """What stood in the way of a merge in the user's checkout, by unit id."""
+    """When to look again for what stood in the way of a merge, by unit id; what it was, its question says."""
     pausing: Callable[[], bool] = lambda: False
 
     def leaks(self, phase: Phase) -> bool:

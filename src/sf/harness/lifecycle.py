@@ -13,6 +13,7 @@ from sf.domain.clock import Instant
 from sf.domain.decide import Move, arrive, forward, reassess
 from sf.domain.phases import Phase
 from sf.domain.units import BLOCKER_EVENT, BRANCH, GATE_BLOCKED, HoldKind, Status, Unit
+from sf.domain.utf8 import escaped
 from sf.domain.workflows import Workflow
 from sf.harness.rules import Rules
 from sf.harness.transition import transition
@@ -72,18 +73,16 @@ def hold(
 ) -> None:
     """Park a unit with its reason, put the blocker up, and ask the operator.
 
-    Where a look found the cause still there, the question is the old one: id, deadline, and told only once.
+    Where a look found the very cause still there, the question is the old one: id, deadline, told only once.
     """
     units.set_hold(tx, unit.id, kind, detail, now)
     if data and BRANCH in data and unit.base_commit is None:
         # Another folder on the same store may have it.
         units.unbind_unit(tx, unit.id)
     asked = _asked_before(tx, unit, kind)
-    if asked is not None:
+    if asked is not None and (asked.question, asked.data) == (escaped(detail), data or {}):
         attention.reopen(tx, asked.id, unit.session_id)
-        attention.reword(tx, asked.id, detail, data or {})
         blockers.reopen(tx, asked.blocker_id or "", unit.session_id)
-        blockers.reword(tx, asked.blocker_id or "", detail)
         return
     blocker_id = blockers.open_blocker(tx, unit.session_id, BLOCKER_EVENT[kind], unit.id, detail, now)
     attention.ask(

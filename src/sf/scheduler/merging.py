@@ -7,12 +7,13 @@ but that tree is, before the branch moves.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from sf.domain import events
 from sf.domain import outcomes as o
 from sf.domain.reverting import landing_subject
-from sf.domain.units import CURE, HoldKind, Merging, Status, Unit
-from sf.domain.utf8 import escaped
+from sf.domain.units import CURE, PATHS, HoldKind, Merging, Status, Unit
+from sf.domain.utf8 import escaped, quoted
 from sf.errors import NoProduct
 from sf.harness import judging
 from sf.harness.agent import Agent
@@ -29,6 +30,8 @@ from sf.workspaces.worktree import Worktree, checkout_folder, remove_folder
 _RACES = 5
 _SETTLING = 60.0
 """Seconds after which a branch that kept moving is tried again."""
+_MOST_PATHS = 100
+"""How many of the paths in the way a question keeps."""
 _LOST = o.ChangesWanted(
     "Nothing of this unit's work is in its worktree or on its branch; it must be done again.",
     reason="its work is gone",
@@ -162,10 +165,8 @@ async def _move_branch(agent: Agent, head: str, commit: str) -> o.AnyOutcome | N
     except BranchMoved:
         return None
     except CheckoutBusy as busy:
-        _remember_obstacle(desk, unit, tuple(busy.paths))
-        # A name that is not UTF-8 would not go into the question's row.
-        cure = escaped(busy.hint)
-        return o.Held(HoldKind.CHECKOUT_DIRTY, busy.message, {CURE: cure} if cure else {})
+        _remember_obstacle(desk, unit)
+        return _in_the_way(busy)
     return o.Done("merged")
 
 
@@ -175,12 +176,24 @@ async def _record_landing(agent: Agent, outcome: o.AnyOutcome, tree: str, commit
         await _keep(agent, tree, commit, f"merged into {branch}")
 
 
-def _remember_obstacle(desk: Desk, unit: Unit, paths: tuple[str, ...]) -> None:
+def _in_the_way(busy: CheckoutBusy) -> o.Held:
+    """The hold for what the user's checkout refused; its question keeps, over starts, what to look for."""
+    data: dict[str, Any] = {}
+    if busy.hint:
+        # A name that is not UTF-8 would not go into the question's row.
+        data[CURE] = escaped(busy.hint)
+    if busy.paths:
+        # Changes to what is tracked are seen as such: committed or put aside, the files may stay.
+        data[PATHS] = [] if busy.tracked else [quoted(path) for path in busy.paths[:_MOST_PATHS]]
+    return o.Held(HoldKind.CHECKOUT_DIRTY, busy.message, data)
+
+
+def _remember_obstacle(desk: Desk, unit: Unit) -> None:
     """Look again later and later: some obstacles cannot be seen without trying the merge."""
     before = desk.obstacles.get(unit.id)
     looked = before.looked + 1 if before else 1
     wait = min(2_000 * 2 ** min(looked - 1, 10), 300_000)
-    desk.obstacles[unit.id] = Obstacle(paths, looked, desk.clock.now() + wait)
+    desk.obstacles[unit.id] = Obstacle(looked, desk.clock.now() + wait)
 
 
 async def _as_reviewed(agent: Agent) -> str:

@@ -3,69 +3,81 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from sf.domain.attention import Question
 from sf.domain.clock import Instant
 from sf.domain.spending import breach
-from sf.domain.units import BRANCH, RECHECKED, HoldKind, Unit
+from sf.domain.units import BRANCH, PATHS, RECHECKED, HoldKind, Unit
+from sf.domain.utf8 import unquoted
 from sf.harness import lifecycle
 from sf.harness.billing import terms
 from sf.harness.desk import Desk
 from sf.store import attention, spending, units
+from sf.store.tx import Tx
 
 
 async def recheck(desk: Desk, now: Instant) -> None:
-    """Let every parked unit go whose condition is no longer there."""
+    """Let every parked unit go whose condition is no longer there; what git is needed for comes last."""
     waiting = [unit for unit in units.held(desk.database.read, desk.station) if unit.hold_kind in RECHECKED]
     dirty: set[str] | None = None
-    for unit in waiting:
-        if unit.hold_kind is HoldKind.CHECKOUT_DIRTY and (branch := _missed(desk, unit)):
+    for unit in sorted(waiting, key=lambda unit: unit.hold_kind is HoldKind.CHECKOUT_DIRTY):
+        asked = _asked(desk.database.read, unit)
+        if unit.hold_kind is HoldKind.CHECKOUT_DIRTY and (branch := _missed(asked)):
             over = await desk.workshop.user.branch_commit(branch) is not None
         elif unit.hold_kind is HoldKind.CHECKOUT_DIRTY:
             dirty = set(await desk.workshop.user.dirty()) if dirty is None else dirty
             busy = desk.workshop.user.is_out_elsewhere(desk.workshop.integration_branch(unit))
-            over = not dirty and not busy and not await _in_the_way(desk, unit, now)
+            over = not dirty and not busy and not await _in_the_way(desk, unit, asked, now)
         elif unit.hold_kind is HoldKind.NO_EVIDENCE:
-            over = _gates_since(desk, unit)
+            over = _gates_since(desk, unit, asked)
         else:
-            over = _has_room(desk, unit)
+            over = _has_room(desk, unit, asked)
         if over:
-            await _let_go(desk, unit, now)
+            await desk.database.write(partial(let_go, unit=unit, asked=asked, now=now))
 
 
-def _missed(desk: Desk, unit: Unit) -> str:
+def _missed(asked: Question | None) -> str:
     """The branch for want of which a unit is held, if it is."""
-    asked = _asked(desk, unit)
     return str(asked.data.get(BRANCH, "")) if asked is not None else ""
 
 
-async def _in_the_way(desk: Desk, unit: Unit, now: Instant) -> bool:
+def let_go(tx: Tx, unit: Unit, asked: Question | None, now: Instant) -> None:
+    """Let a unit go, unless somebody has meanwhile: by now it may be held for another cause, or canceled."""
+    if units.get(tx, unit.id).hold_kind is not unit.hold_kind or _asked(tx, unit) != asked:
+        return
+    unseen = asked is not None and not asked.data.keys() & {PATHS, BRANCH}
+    if unit.hold_kind is HoldKind.CHECKOUT_DIRTY and unseen:
+        # Whether it is still there is seen by trying alone.
+        lifecycle.look_again(tx, unit.id, now)
+    else:
+        lifecycle.release(tx, unit.id, "auto", now)
+
+
+async def _in_the_way(desk: Desk, unit: Unit, asked: Question | None, now: Instant) -> bool:
     """Whether an untracked path still is, or it is too early to try what cannot be seen from here."""
-    obstacle = desk.obstacles.get(unit.id)
-    if obstacle is None:
-        return False
-    tracked = set(await desk.workshop.user.tracked_files())
-    untracked = [path for path in obstacle.paths if path not in tracked]
-    if any(os.path.lexists(desk.project.root / path) for path in untracked):
-        return True
-    return not obstacle.paths and now < obstacle.look_again_at
+    if asked is None or PATHS not in asked.data:
+        obstacle = desk.obstacles.get(unit.id)
+        return obstacle is not None and now < obstacle.look_again_at
+    paths = {unquoted(path) for path in asked.data[PATHS]}
+    untracked = paths.difference(await desk.workshop.user.tracked_files()) if paths else paths
+    return any(os.path.lexists(desk.project.root / path) for path in untracked)
 
 
-def _gates_since(desk: Desk, unit: Unit) -> bool:
+def _gates_since(desk: Desk, unit: Unit, asked: Question | None) -> bool:
     """Whether other gates are configured now than when nothing proved the unit."""
-    asked = _asked(desk, unit)
     return asked is not None and list(desk.rules.merge_gates(unit)) != asked.data.get("gates", [])
 
 
-def _has_room(desk: Desk, unit: Unit) -> bool:
+def _has_room(desk: Desk, unit: Unit, asked: Question | None) -> bool:
     """Whether the scopes of a unit now have room for what it wanted, or that has become cheaper.
 
     How much cheaper is known only when the request is put together: the unit is let go to see, and if
     there is still no room it is parked by the new terms.
     """
-    asked, read = _asked(desk, unit), desk.database.read
     if asked is None:
         return False
+    read = desk.database.read
     then = asked.data.get("terms", ())
     # Of two lists of different lengths one is unknown.
     if any(now < before for now, before in zip(terms(desk, unit.phase), then, strict=False)):
@@ -75,14 +87,5 @@ def _has_room(desk: Desk, unit: Unit) -> bool:
     return breach(accounts, desk.rules.caps, asked.data["wanted"]) is None
 
 
-def _asked(desk: Desk, unit: Unit) -> Question | None:
-    return next(iter(attention.of_unit(desk.database.read, unit.id)), None)
-
-
-async def _let_go(desk: Desk, unit: Unit, now: Instant) -> None:
-    obstacle = desk.obstacles.get(unit.id) if unit.hold_kind is HoldKind.CHECKOUT_DIRTY else None
-    if obstacle is not None and not obstacle.paths:
-        # Whether it is still there is seen by trying alone.
-        await desk.database.write(lambda tx: lifecycle.look_again(tx, unit.id, now))
-    else:
-        await desk.database.write(lambda tx: lifecycle.release(tx, unit.id, "auto", now))
+def _asked(tx: Tx, unit: Unit) -> Question | None:
+    return next(iter(attention.of_unit(tx, unit.id)), None)

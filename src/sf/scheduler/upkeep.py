@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from sf.domain.clock import Instant, drawn_in, has_passed
 from sf.domain.units import Status
+from sf.errors import GitFailed
 from sf.harness.desk import Desk
 from sf.harness.rules import Rules
 from sf.scheduler import claims, rechecks, recovery, replies
@@ -15,6 +16,7 @@ from sf.store.tx import Tx
 
 _RENEW_MS = 20_000
 _RECHECK_MS = 2_000
+_AFTER_FAILURE_MS = 60_000
 
 
 class Upkeep:
@@ -25,6 +27,7 @@ class Upkeep:
         self._holder = holder
         self._renewed_at = 0
         self._rechecked_at = 0
+        self._recheck_ms = _RECHECK_MS
         self._seen_at: Instant | None = None
 
     def look(self) -> Glance:
@@ -70,10 +73,16 @@ class Upkeep:
 
     async def _recheck_held(self, now: Instant) -> bool:
         """Let units go whose condition someone else has changed meanwhile."""
-        if not has_passed(_RECHECK_MS, self._rechecked_at, now):
+        if not has_passed(self._recheck_ms, self._rechecked_at, now):
             return False
         self._rechecked_at = now
-        await rechecks.recheck(self._desk, now)
+        self._recheck_ms = _RECHECK_MS
+        try:
+            await rechecks.recheck(self._desk, now)
+        except (GitFailed, OSError) as error:
+            # What is only held ends nobody's session.
+            self._recheck_ms = _AFTER_FAILURE_MS
+            self._desk.log.warning("the checkout could not be looked at", error=str(error))
         return True
 
     async def _answer_due(self, seen: Glance, now: Instant) -> bool:

@@ -28,15 +28,14 @@ def elsewhere(layout: Layout, branch: str, users: list[Path]) -> CheckoutBusy:
     """The refusal for a branch that worktrees, given by their git directories, have out or are rebasing."""
     folder = users[0]
     place = _place(layout, folder)
+    # Without paths: what would have to go is no file but what the worktree has out.
     if not place.exists():
         # Locked is what lies on a disk that comes and goes.
         locked = (folder / "locked").exists()
         return CheckoutBusy(
             f"branch {branch} is checked out in a worktree whose folder is gone, {place}",
-            paths=(str(folder),),
             hint="bring it back and switch it to another branch" if locked else "git worktree prune",
         )
-    # Without paths from here on: what would have to go is no file, so only another attempt can tell.
     if read_small(folder / "HEAD") != f"ref: refs/heads/{branch}":
         return CheckoutBusy(
             f"branch {branch} is being rebased in {place}", hint="finish that rebase or abort it"

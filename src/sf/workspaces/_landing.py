@@ -124,6 +124,7 @@ class Landing:
             raise CheckoutBusy(
                 f"the checkout has uncommitted changes in {_some(sorted(found))}",
                 paths=tuple(sorted(found)),
+                tracked=True,
                 hint="commit or stash them",
             )
         changes = await between(self._git, self._facade, journal.old, journal.new)

@@ -6,13 +6,19 @@ from sf.errors import SfError
 
 
 class CheckoutBusy(SfError):
-    """The user's checkout holds something that a landing would disturb; nothing was moved."""
+    """The user's checkout holds something that a landing would disturb; nothing was moved.
+
+    The paths are those of what must go, or, where they are `tracked`, of what must be as it was committed.
+    """
 
     code = "checkout_dirty"
 
-    def __init__(self, message: str, *, paths: tuple[str, ...] = (), hint: str = "") -> None:
+    def __init__(
+        self, message: str, *, paths: tuple[str, ...] = (), tracked: bool = False, hint: str = ""
+    ) -> None:
         super().__init__(message, hint=hint)
         self.paths = paths
+        self.tracked = tracked
 
 
 class BranchMoved(SfError):
