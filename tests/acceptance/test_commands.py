@@ -463,8 +463,13 @@ def test_an_intent_that_cannot_be_applied_keeps_nobody_from_anything(stage: Stag
     assert stage.sf("plan", "-", stdin="\0\0\n").returncode == 2
     stage.queue("plan", goal="\0", workflow="feature", content="", branch="main")
     stage.queue("reply", question_id=["no", "name"], answer=5)
+    unit = stage.plan()
+    stage.queue("abandon", unit_id=unit, reason=None)
+    stage.queue("abandon", unit_id=unit, reason=2**63)
+    stage.queue("abandon", unit_id=unit, reason={"of": "another version"})
     assert stage.sf("pause").returncode == 0
     assert not sessions.open_intents(stage.read)
+    assert stage.unit(unit).verdict is None
 
 
 def test_a_resume_beside_an_autopilot_leaves_the_session_running(stage: Stage) -> None:

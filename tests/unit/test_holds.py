@@ -20,9 +20,10 @@ from sf.domain.spending import Caps
 from sf.domain.units import BLOCKER_EVENT, PATHS, WAY_OUT, HoldKind, Status
 from sf.harness import lifecycle
 from sf.harness.rules import Rules
-from sf.scheduler import rechecks, replies, upkeep
+from sf.scheduler import intents, rechecks, replies, upkeep
 from sf.scheduler.intents import INTENTS
-from sf.store import attention, records, spending, units
+from sf.store import attention, records, sessions, spending, units
+from sf.store.tx import Tx
 from tests.support.ground import GATED, Ground, Refused
 from tests.support.samples import milestone_plan, piece, task_plan
 
@@ -593,6 +594,18 @@ def test_a_look_lets_nothing_go_that_is_held_for_another_cause_by_now(ground: Gr
     ground.intend("abandon", unit_id=A, reason="no more")
     ground.write(lambda tx: rechecks.let_go(tx, seen, asked, ground.now))
     assert ground.unit(A).hold_detail == "no more"
+
+
+def test_an_intent_is_not_answered_with_the_failure_of_the_database(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    ground.write(lambda tx: sessions.intend(tx, "abandon", {}, ground.now))
+    ground.connection.begin()
+    with pytest.raises(KeyError):
+        intents.apply_open(Tx(ground.connection, lambda error: True), ground.rules, ground.now)
+    ground.connection.rollback()
+    assert len(sessions.open_intents(ground.read)) == 1
+    ground.write(lambda tx: intents.apply_open(tx, ground.rules, ground.now))
+    assert not sessions.open_intents(ground.read)
 
 
 def test_a_default_that_answers_nothing_leaves_the_question_to_a_person(ground: Ground) -> None:

@@ -86,13 +86,20 @@ def apply_one(tx: Tx, row: Row, rules: Rules, now: Instant) -> Answer:
 
 
 def _applied(tx: Tx, row: Row, rules: Rules, now: Instant) -> Answer:
-    """The row may come from another version of sf: what it lacks is answered, never a crash of the loop."""
+    """The row may come from another version of sf: what it lacks is answered, never a crash of the loop.
+
+    So is what the database refuses of it; that the database itself fails is no answer.
+    """
     apply = INTENTS.get(row["kind"])
     if apply is None:
         raise BadUsage(f"this sf does not know the intent {row['kind']!r}")
     try:
         return apply(tx, msgspec.json.decode(row["payload"]), rules, now)
-    except (LookupError, TypeError, ValueError, AttributeError, msgspec.DecodeError) as error:
+    except SfError:
+        raise
+    except Exception as error:
+        if tx.is_outage(error):
+            raise
         raise BadUsage(f"the intent {row['kind']!r} cannot be understood: {error!r}") from error
 
 

@@ -97,7 +97,7 @@ def transact(place: Place, work: Callable[[Tx], T]) -> T:
     connection = writing(engine)
     try:
         connection.begin()
-        value = work(Tx(connection))
+        value = work(Tx(connection, engine.is_outage))
         engine.ring(connection)
         connection.commit()
         return value

@@ -148,7 +148,7 @@ class Database:
             job.error = error
 
     def _run(self, job: _Job, *, nested: bool) -> None:
-        tx = Tx(self._writer)
+        tx = Tx(self._writer, self._engine.is_outage)
         if nested:
             self._writer.execute("SAVEPOINT job")
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -80,10 +80,14 @@ class Reads(Protocol):
 class Tx:
     """A transaction, or a plain reading connection. Events announced here are published after the commit."""
 
-    __slots__ = ("_connection", "events")
+    __slots__ = ("_connection", "events", "is_outage")
 
-    def __init__(self, connection: Reads) -> None:
+    def __init__(
+        self, connection: Reads, is_outage: Callable[[Exception], bool] = lambda error: False
+    ) -> None:
         self._connection = connection
+        self.is_outage = is_outage
+        """Whether an error is the database's failure, and not of the work that was asked of it."""
         self.events: list[Event] = []
 
     def one(self, sql: str, **params: Any) -> Row | None:
