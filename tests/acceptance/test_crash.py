@@ -13,9 +13,10 @@ import pytest
 
 from sf.domain.decide import Counter
 from sf.domain.events import Event
+from sf.domain.phases import Phase
 from sf.domain.units import Status
-from sf.store import leases, ledger, runs
-from tests.support.stage import PASSING, Stage, call, plan_scene, say, scene, task, write
+from sf.store import leases, ledger, records, runs
+from tests.support.stage import PASSING, SHORT, Stage, call, plan_scene, say, scene, task, write
 
 
 def _start(stage: Stage) -> subprocess.Popen[bytes]:
@@ -103,3 +104,39 @@ def test_what_the_event_loop_complains_of_is_in_the_log_and_not_among_the_lines_
     log = stage.project.log_file("").read_text()
     assert "ERROR event loop" in log and "invalid literal for int" in log
     assert not [record for record in caplog.records if record.name == "asyncio"]
+
+
+_KILLED_BEFORE_THE_RECORD = """
+import os, signal, sys
+from sf.scheduler import merging
+async def dies(*_): os.kill(os.getpid(), signal.SIGKILL)
+merging._keep = dies
+from sf.surfaces.cli.main import run
+sys.exit(run(["auto"]))
+"""
+
+
+@pytest.mark.parametrize("adhoc", [True, False])
+def test_what_was_merged_by_a_killed_run_and_then_called_off_counts_as_merged(
+    stage: Stage, adhoc: bool
+) -> None:
+    """Canceled would be a lie: it is on the branch, and nobody could revert it."""
+    stage.script(
+        plan_scene({"title": "A", "tasks": [task("T")]}, unit="do it"),
+        scene("execute", write("a.txt"), say()),
+        scene("tdd", write("tests/a.txt"), say()),
+        *PASSING,
+    )
+    stage.workflow("short", SHORT)
+    unit = "task/a1" if adhoc else "task/m1/s1/t1"
+    stage.plan(adhoc=adhoc, workflow="short" if adhoc else None)
+    env = {**os.environ, "SF_HOME": str(stage.home)}
+    killed = subprocess.run([sys.executable, "-c", _KILLED_BEFORE_THE_RECORD], cwd=stage.root, env=env)
+    assert killed.returncode == -signal.SIGKILL
+    assert stage.unit(unit).status is Status.RUNNING and stage.unit(unit).phase is Phase.MERGE
+    stage.submit("abandon", unit_id=unit, reason="we do not want that")
+    assert stage.auto().ending == "done"
+    assert stage.unit(unit).succeeded
+    (row,) = [row for row in records.evidence(stage.read, unit) if row["kind"] == "merge"]
+    assert stage.git("merge-base", "--is-ancestor", row["commit_id"], "main") == ""
+    assert "sf revert" in stage.project.log_file("").read_text()

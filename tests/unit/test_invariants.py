@@ -220,6 +220,10 @@ def test_a_container_that_waits_with_its_children_is_in_order(ground: Ground) ->
     ground.run(M, o.Done(), o.Planned(milestone_plan(*slices)))
     assert ground.unit(S2).phase is not Phase.EXECUTE, "it waits, with an open task"
     assert broken(ground) == []
+    assert ground.claim(T1) is not None
+    ground.intend("abandon", unit_id=S1, reason="not needed")
+    assert ground.unit(S1).terminal and not ground.unit(S2).terminal
+    assert broken(ground) == [], "it is waited for until the run below it has ended"
 
 
 @pytest.mark.parametrize("phase", [Phase.PLAN, Phase.VERIFY, Phase.REASSESS, Phase.COMPLETE])

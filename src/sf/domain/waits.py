@@ -21,7 +21,7 @@ def endless(books: Books) -> Iterator[tuple[str, str]]:
             below[unit.parent_id].append(unit.id)
     needs: dict[str, list[str]] = defaultdict(list)
     for unit_id, upstream in books.upstream:
-        if _is_open(books.units.get(unit_id)) and _is_open(books.units.get(upstream)):
+        if _is_open(books.units.get(unit_id)) and _is_waited_for(books.units.get(upstream)):
             needs[unit_id].append(upstream)
     for container, children in below.items():
         unit = books.units[container]
@@ -40,6 +40,11 @@ def endless(books: Books) -> Iterator[tuple[str, str]]:
 
 def _is_open(unit: UnitFacts | None) -> bool:
     return unit is not None and not unit.terminal
+
+
+def _is_waited_for(unit: UnitFacts | None) -> bool:
+    """Whether others still wait for it: one that was called off ends with its run, or with one below it."""
+    return unit is not None and not unit.closed
 
 
 def _is_past(container: UnitFacts, *, waits: bool) -> bool:

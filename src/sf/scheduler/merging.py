@@ -21,7 +21,7 @@ from sf.harness.attempt import hook_variables, tell_undone
 from sf.harness.desk import Desk, Obstacle
 from sf.policy.sandbox import clean_env
 from sf.review import gates, places
-from sf.scheduler import joining
+from sf.scheduler import joining, landed
 from sf.store import leases, records, sessions, units
 from sf.unbroken import to_the_end
 from sf.workspaces.refusals import BranchMoved, CheckoutBusy
@@ -111,14 +111,14 @@ async def _land(agent: Agent) -> o.AnyOutcome:
     for _ in range(_RACES):
         head = await desk.workshop.integration_head(unit)
         if await owned.is_ancestor(tip, head):
-            return await _already(agent, await _landed(agent, head) or head)
+            return await _already(agent, await landed.on_integration(desk.workshop, unit, head) or head)
         parents, merged = await joining.join(agent, head, tip)
         if merged.tree is None:
             return await joining.lay_out(agent, head, merged)
         # On a branch that was rewritten, what landed is no descendant of the unit's own.
-        landed = await _landed(agent, head) if len(parents) == 1 else None
-        if landed and merged.tree == await owned.tree_of(head):
-            return await _already(agent, landed)
+        earlier = await landed.on_integration(desk.workshop, unit, head) if len(parents) == 1 else None
+        if earlier and merged.tree == await owned.tree_of(head):
+            return await _already(agent, earlier)
         await judging.require_lawful(agent, head, merged.tree, by_areas=False)
         refused = await _prove_merged(agent, merged.tree, parents)
         if refused is not None:
@@ -140,15 +140,6 @@ async def _already(agent: Agent, commit: str) -> o.Done:
         tree = await agent.desk.workshop.owned.tree_of(commit)
         await _keep(agent, tree, commit, "already in the integration branch")
     return o.Done("already merged")
-
-
-async def _landed(agent: Agent, head: str) -> str | None:
-    """The commit by which an earlier run landed the unit, if the branch has one that bears its name."""
-    unit = agent.unit
-    # As git shows a subject: without the space at its ends, and lines joined.
-    subject = landing_subject(unit.id, unit.title).split()
-    since = await agent.desk.workshop.owned.log(unit.base_commit, head)
-    return next((commit.id for commit in since if commit.subject.split() == subject), None)
 
 
 async def _move_branch(agent: Agent, head: str, commit: str) -> o.AnyOutcome | None:

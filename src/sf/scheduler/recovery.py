@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import shutil
 import socket
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from sf.domain import events
 from sf.domain import outcomes as o
@@ -17,8 +19,8 @@ from sf.harness.desk import Desk
 from sf.harness.rules import Rules
 from sf.harness.settle import Ending
 from sf.policy import orphans, scratch
-from sf.scheduler import closing, housekeeping
-from sf.store import leases, runs, units
+from sf.scheduler import closing, housekeeping, landed
+from sf.store import leases, records, runs, units
 from sf.store.tx import Tx
 from sf.workspaces.worktree import discard, remove_folder
 
@@ -35,7 +37,11 @@ async def recover(desk: Desk) -> list[str]:
         desk.log.warning("an interrupted merge was seen to", detail=landing)
         desk.announce(events.WARNING, detail=landing)
     rules, now = desk.rules, desk.clock.now()
-    await desk.database.write(lambda tx: interrupt_all(tx, desk.station, rules, now))
+    merged = await _merged_though_called_off(desk)
+    await desk.database.write(lambda tx: interrupt_all(tx, desk.station, rules, now, merged))
+    for unit_id in merged:
+        detail = f"it was merged before it was called off, and counts as done: sf revert {unit_id}"
+        desk.announce(events.WARNING, unit_id, detail=detail, log=True)
     for unit in found:
         desk.log.warning("unit interrupted", unit_id=unit.id, unit_type=unit.type, phase=unit.phase.value)
     await _end_given_up(desk)
@@ -43,6 +49,13 @@ async def recover(desk: Desk) -> list[str]:
     await _remove_scratch(desk, live)
     _archive(desk)
     return [unit.id for unit in found]
+
+
+async def _merged_though_called_off(desk: Desk) -> dict[str, str]:
+    """The commits of units that were called off after a merge that was killed had moved the branch."""
+    called_off = leases.canceled_with_claim(desk.database.read, desk.station)
+    commits = {unit.id: await landed.by_killed_merge(desk.workshop, unit) for unit in called_off}
+    return {unit_id: commit for unit_id, commit in commits.items() if commit}
 
 
 def _archive(desk: Desk) -> None:
@@ -131,12 +144,17 @@ async def _put_away_again(desk: Desk) -> None:
                 desk.log.warning("worktree kept", unit_id=unit.id, unit_type=unit.type, error=str(error))
 
 
-def interrupt_all(tx: Tx, station: str, rules: Rules, now: Instant) -> None:
-    """End every run of a station that a row still speaks of: at its start nothing runs there yet."""
+def interrupt_all(
+    tx: Tx, station: str, rules: Rules, now: Instant, merged: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """End every run of a station that a row still speaks of: at its start nothing runs there yet.
+
+    `merged` are the commits by which units that were called off have landed all the same.
+    """
     for unit in leases.stranded(tx, station, socket.gethostname(), now):
         interrupt(tx, unit, rules, now)
     for unit in leases.canceled_with_claim(tx, station):
-        _call_off(tx, unit, rules, now)
+        _call_off(tx, unit, rules, now, merged.get(unit.id, ""))
 
 
 def end_given_up(tx: Tx, station: str, rules: Rules, now: Instant) -> list[Unit]:
@@ -155,15 +173,23 @@ def sweep(tx: Tx, holder: str, station: str, rules: Rules, now: Instant) -> None
         interrupt(tx, unit, rules, now)
 
 
-def _call_off(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:
-    """End the run of a unit that was called off while it ran, and whose worker is gone."""
+def _call_off(tx: Tx, unit: Unit, rules: Rules, now: Instant, commit: str = "") -> None:
+    """End the run of a unit that was called off while it ran, and whose worker is gone.
+
+    What has landed by a commit has landed.
+    """
     run = runs.live_of_unit(tx, unit.id)
     if run is None:
         leases.release_claim(tx, unit.id)
         lifecycle.closed(tx, unit, rules, now)
         return
     lease = Lease(unit.id, run.id, unit.attempt, str(unit.claim_holder))
-    settle.settle(tx, lease, o.CalledOff("canceled_by_operator"), Ending(), rules, now)
+    if not commit:
+        settle.settle(tx, lease, o.CalledOff("canceled_by_operator"), Ending(), rules, now)
+        return
+    if commit not in [row["commit_id"] for row in records.evidence(tx, unit.id)]:
+        records.found(tx, lease, "merge", "merged before it was called off", now, commit=commit)
+    settle.settle(tx, lease, o.Done("merged before it was called off"), Ending(), rules, now)
 
 
 def interrupt(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:

@@ -1,0 +1,37 @@
+"""What a unit's merge has put on a branch already, whether or not its run lived to record it."""
+
+from __future__ import annotations
+
+import contextlib
+
+from sf.domain.phases import Phase
+from sf.domain.reverting import landing_subject
+from sf.domain.units import Unit
+from sf.errors import BranchGone
+from sf.harness.workshop import Workshop
+
+
+async def on_integration(workshop: Workshop, unit: Unit, head: str) -> str | None:
+    """The commit by which the unit landed, if the integration branch has one that bears its name."""
+    return await _bearing(workshop, unit, head, landing_subject(unit.id, unit.title))
+
+
+async def by_killed_merge(workshop: Workshop, unit: Unit) -> str | None:
+    """The commit of a merge that was cut off after it had moved its branch, or the slice's."""
+    if unit.phase is not Phase.MERGE or unit.base_commit is None:
+        return None
+    if not unit.in_slice:
+        with contextlib.suppress(BranchGone):
+            return await on_integration(workshop, unit, await workshop.integration_head(unit))
+        return None
+    branch = workshop.owner(unit).branch
+    tip = await workshop.owned.ref(f"refs/heads/{branch}") if branch else None
+    return await _bearing(workshop, unit, tip, unit.title) if tip else None
+
+
+async def _bearing(workshop: Workshop, unit: Unit, head: str, subject: str) -> str | None:
+    """The newest commit with a subject since the unit began."""
+    # As git shows a subject: without the space at its ends, and lines joined.
+    wanted = subject.split()
+    since = await workshop.owned.log(unit.base_commit, head)
+    return next((commit.id for commit in since if commit.subject.split() == wanted), None)
