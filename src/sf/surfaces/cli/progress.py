@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 import time
 
 from sf.domain import events
 from sf.domain.clock import brief_duration
 from sf.domain.decide import PASSED
 from sf.domain.excerpt import one_line
+from sf.surfaces.cli import cells
+from sf.surfaces.cli.live import LiveLines
 from sf.surfaces.cli.speech import Speech, count, money
 
 _REDRAW = 0.1
@@ -32,7 +32,7 @@ class Progress:
     def __init__(self, speech: Speech) -> None:
         self._speech = speech
         self._rows: dict[str, _Row] = {}
-        self._drawn = 0
+        self._live = LiveLines()
         self._drawn_at = 0.0
         self._started = time.monotonic()
         self.tokens = 0
@@ -47,14 +47,14 @@ class Progress:
         self._follow(event)
         line = self._line(event)
         if line:
-            self._clear()
+            self._live.clear()
             self._speech.say(line)
         if self._speech.live and (line or time.monotonic() - self._drawn_at > _REDRAW):
             self._draw()
 
     def close(self) -> None:
         """Take the live rows off the screen."""
-        self._clear()
+        self._live.clear()
 
     def _follow(self, event: events.Event) -> None:
         row = self._rows.get(event.unit_id)
@@ -122,22 +122,12 @@ class Progress:
         return f"{arrow} {self._speech.paint(reason, 'yellow' if setback else 'dim')}"
 
     def _draw(self) -> None:
-        self._clear()
-        width = shutil.get_terminal_size().columns
-        lines = [self._row(row) for row in self._rows.values()]
+        rows = [self._speech.shown(self._row(row)) for row in self._rows.values()]
         total = f"{len(self._rows)} running · {count(self.tokens)} tokens · {money(self.cost)}"
-        for line in [*lines, total]:
-            sys.stdout.write(self._speech.shown(line)[: width - 1] + "\n")
-        sys.stdout.flush()
-        self._drawn = len(lines) + 1
+        self._live.draw(rows, total)
         self._drawn_at = time.monotonic()
 
     def _row(self, row: _Row) -> str:
         elapsed = brief_duration(int((time.monotonic() - row.started) * 1000))
         head = f"⠿ {row.unit_id:<16} {row.phase:<8} {elapsed:>6} {count(row.tokens):>6} {money(row.cost):>8}"
-        return f"{head}  {one_line(row.title, 40)}  {one_line(row.last, 60)}"
-
-    def _clear(self) -> None:
-        if self._drawn:
-            sys.stdout.write(f"\x1b[{self._drawn}F\x1b[J")
-            self._drawn = 0
+        return f"{head}  {cells.cut(one_line(row.title, 40), 40)}  {one_line(row.last, 60)}"
