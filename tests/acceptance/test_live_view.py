@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 from sf.app import planning
@@ -31,3 +33,28 @@ def test_no_row_is_left_behind_in_a_small_window_or_by_wide_characters(
     assert seat.process.returncode == 0
     assert "running ·" in seat.told, "something was drawn"
     assert not [line for line in lines if line.startswith("⠿") or "running ·" in line]
+
+
+def test_the_row_names_the_step_that_is_under_way(stage: Stage) -> None:
+    _adhoc(stage, "make it")
+    stage.gate("check", "#!/bin/sh\nsleep 1\n")
+    stage.script(scene("execute", call("bash", command="sleep 1"), write("a.txt"), say()), *PASSING)
+    seat = _auto(stage, columns=160)
+    seat.end()
+    rows = [line for line in seat.told.splitlines() if "⠿ task/a1" in line]
+    assert any(" execute " in row and row.endswith('  make it  bash {"command": "sleep 1"}') for row in rows)
+    assert any(" verify " in row and row.endswith("  make it  gate check") for row in rows)
+
+
+def test_a_stop_is_told_at_once_and_how_to_go_on_at_the_end(stage: Stage) -> None:
+    _adhoc(stage, "make it")
+    stage.script(scene("execute", call("bash", command="sleep 30", timeout_seconds=60), say()), *PASSING)
+    seat = _auto(stage)
+    seat.until(lambda told: "bash {" in told)
+    for _ in range(2):
+        seat.process.send_signal(signal.SIGINT)
+    lines = seat.end()
+    assert seat.process.returncode == 130
+    assert sum(line.endswith("sf               stopping: one run is ended …") for line in lines) == 1
+    assert any(line.endswith("task/a1          shutdown") for line in lines)
+    assert [line for line in lines if line][-1] == "interrupted → sf auto goes on"

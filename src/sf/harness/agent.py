@@ -190,10 +190,14 @@ class Agent:
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
+    def _begin(self, call: ToolCall) -> None:
+        self.desk.announce(
+            events.TOOL_STARTED, self.unit.id, tool=call.name, arguments=one_line(_shown(call), 100)
+        )
+
     def _watch(self, call: ToolCall, answer: Answer, decision: Decision | None, started_at: int) -> None:
         refused = decision is not None and decision.verdict != "allow"
-        shown = json.dumps(call.arguments) if call.arguments is not None else call.raw
-        self._log(f"  {call.name} {one_line(shown, 300)} → {one_line(answer.response.output, 200)}")
+        self._log(f"  {call.name} {one_line(_shown(call), 300)} → {one_line(answer.response.output, 200)}")
         span_id = ulid()
         self._chapters.spanned(span_id)
         self.desk.tracer.span(
@@ -267,7 +271,7 @@ class Agent:
             sandboxed=desk.sandbox is not None,
         )
         ask = self._ask_hooks if harness.hooks.pre_tool_use else None
-        return Caller(toolbox, site, circumstances, harness.tool_timeout, self._watch, ask)
+        return Caller(toolbox, site, circumstances, harness.tool_timeout, self._watch, ask, self._begin)
 
     async def _ask_hooks(self, call: ToolCall) -> str:
         """Why the operator's hooks refuse a call; they run in the project, never where the agent has been."""
@@ -315,6 +319,10 @@ class Agent:
         """What the unit has changed so far, within a prompt's budget."""
         diff = await self.place.worktree.diff(self.place.shown_from)
         return head_and_tail(diff, _DIFF_LIMIT, "... [diff cut; git_diff shows all of it] ...")
+
+
+def _shown(call: ToolCall) -> str:
+    return json.dumps(call.arguments) if call.arguments is not None else call.raw
 
 
 async def nothing_missing(text: str) -> str:

@@ -16,6 +16,10 @@ from sf.policy.mediator import Action, Circumstances, Decision
 from sf.tools.base import Answer, Site, Tool, failure
 from sf.tools.toolbox import Toolbox
 
+Begin = Callable[[ToolCall], None]
+"""Told of every call before anything is asked or done."""
+
+
 Watch = Callable[[ToolCall, Answer, Decision | None, int], None]
 """Told of every call: what was asked, answered and decided, and when it began."""
 
@@ -35,6 +39,7 @@ class Caller:
         timeout: float,
         watch: Watch,
         ask: Ask | None = None,
+        begin: Begin = lambda call: None,
     ) -> None:
         self._ask = ask
         self.toolbox = toolbox
@@ -42,6 +47,7 @@ class Caller:
         self._circumstances = circumstances
         self._timeout = timeout
         self._watch = watch
+        self._begin = begin
 
     async def answer(self, calls: Sequence[ToolCall]) -> tuple[list[ToolResult], Any]:
         """The results of all calls, and the first accepted submission."""
@@ -49,6 +55,7 @@ class Caller:
         submission = None
         for call in calls:
             started_at = time.time_ns() // 1_000_000
+            self._begin(call)
             answer, decision = await self._one(call)
             self._watch(call, answer, decision, started_at)
             results.append(ToolResult(call.call_id, call.name, answer.response.encode()))

@@ -117,6 +117,7 @@ async def _run(
     limit = _retries(desk, agent, name)
     script_digest = digest(path)
     started_at = time.time_ns() // 1_000_000
+    desk.announce(events.GATE_STARTED, unit.id, gate=name)
     done = await desk.gate_sandbox.run(
         [str(path)],
         workspace=folder,

@@ -85,6 +85,8 @@ class Loop:
 
     def stop(self) -> None:
         """End soon: running work is interrupted, nothing is charged."""
+        if not self._stopping:
+            self._desk.announce(events.STOPPING, running=len(self._roster))
         self._stopping = True
         self._roster.stop("shutdown")
         self.wake()

@@ -93,10 +93,12 @@ def show_outcome(project: Project, speech: Speech, result: Result) -> None:
         speech.say()
         for text in table(rows, header):
             speech.say(text)
-    else:
+    elif result.ending != "interrupted":
         speech.say('nothing to do: state a goal with sf plan "…"')
     if result.detail:
         speech.say(f"\n{result.ending}: {result.detail}")
+    elif result.ending == "interrupted":
+        speech.say("\ninterrupted → sf auto goes on")
     for blocker in reports.status(project).blockers:
         if blocker.waits_for_person:
             where = f"{speech.paint('waits for you', 'yellow')}  {blocker.unit_id or 'session'}"

@@ -68,10 +68,8 @@ class Progress:
             row.cost += int(event.data["cost_micro_usd"])
             self.tokens += spent
             self.cost += int(event.data["cost_micro_usd"])
-        elif row is not None and event.name == events.TOOL_CALLED:
-            row.last = f"{event.data['tool']}: {event.data['output']}"
-        elif row is not None and event.name == events.STATE_CHANGED:
-            row.last = str(event.data["state"]).replace("_", " ")
+        elif row is not None:
+            row.last = _step(event) or row.last
 
     def _line(self, event: events.Event) -> str:
         """The line that an event leaves behind, if any."""
@@ -106,7 +104,10 @@ class Progress:
             case events.MERGE_CONFLICT:
                 return paint("merge conflict", "yellow")
             case events.RUN_ENDED if data["error_code"] and data["outcome"] != "success":
-                return paint(f"{data['error_code']}: ", "yellow") + one_line(str(data["detail"]), 160)
+                detail = one_line(str(data["detail"]), 160)
+                return paint(data["error_code"] + (": " if detail else ""), "yellow") + detail
+            case events.STOPPING:
+                return paint(_stopping(int(data["running"])), "yellow")
             case events.WARNING:
                 return paint(str(data["detail"]), "yellow")
             case events.CONFIG_RELOADED:
@@ -131,3 +132,27 @@ class Progress:
         elapsed = brief_duration(int((time.monotonic() - row.started) * 1000))
         head = f"⠿ {row.unit_id:<16} {row.phase:<8} {elapsed:>6} {count(row.tokens):>6} {money(row.cost):>8}"
         return f"{head}  {cells.cut(one_line(row.title, 40), 40)}  {one_line(row.last, 60)}"
+
+
+def _step(event: events.Event) -> str:
+    """The step that an event begins or ends, if any."""
+    data = event.data
+    match event.name:
+        case events.STATE_CHANGED:
+            return str(data["state"]).replace("_", " ")
+        case events.TOOL_STARTED:
+            return f"{data['tool']} {data['arguments']}"
+        case events.TOOL_CALLED:
+            return f"{data['tool']}: {data['output']}"
+        case events.GATE_STARTED:
+            return f"gate {data['gate']}"
+        case events.GATE_RESULT:
+            return f"gate {data['gate']} {'passed' if data['passed'] else 'failed'}"
+        case _:
+            return ""
+
+
+def _stopping(running: int) -> str:
+    if not running:
+        return "stopping …"
+    return "stopping: one run is ended …" if running == 1 else f"stopping: {running} runs are ended …"
