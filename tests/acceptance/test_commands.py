@@ -39,6 +39,7 @@ from tests.support.stage import (
     run_sf,
     say,
     scene,
+    start_sf,
     task,
     write,
 )
@@ -452,11 +453,29 @@ def test_pause_and_resume(stage: Stage) -> None:
     stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
     stage.plan()
     assert stage.sf("pause", "lunch").returncode == 0
+    assert stage.sf("pause").stdout == "paused already → sf resume lifts it\n"
     refused = stage.sf("auto")
     assert (refused.returncode, "sf resume" in refused.stdout) == (3, True)
+    told = json.loads(stage.sf("headless", "auto").stdout)["data"]
+    assert (told["ending"], "sf resume" in told["detail"]) == ("paused", True)
     assert "lunch" in stage.sf("status").stdout
-    assert stage.sf("resume").returncode == 0
+    assert stage.sf("resume").stdout == "resumed → sf auto goes on\n"
+    assert stage.sf("resume").stdout == "nothing was paused\n"
     assert stage.sf("auto").returncode == 0
+
+
+def test_a_pause_says_what_still_runs(stage: Stage) -> None:
+    stage.script(plan_scene(ONE), scene("execute", call("bash", command="sleep 6"), say()), *PASSING)
+    stage.plan()
+    live = start_sf(stage.root, stage.home, "auto")
+    try:
+        _until(lambda: _running(stage, "task/m1/s1/t1"))
+        assert stage.sf("pause").stdout == "pausing: one run ends after this turn → sf resume lifts it\n"
+        told, _ = live.communicate(timeout=30)
+    finally:
+        live.kill()
+    assert live.returncode == 3
+    assert re.search(r"task/m1/s1/t1 +paused\n", told), told
 
 
 def test_an_intent_that_cannot_be_applied_keeps_nobody_from_anything(stage: Stage) -> None:

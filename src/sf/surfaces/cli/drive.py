@@ -44,10 +44,12 @@ def drive(project: Project, speech: Speech, selection: Selection | None = None) 
     import asyncio
 
     from sf.app import reports
-    from sf.app.compose import autopilot
+    from sf.app.compose import Result, autopilot
 
     if reports.status(project).session == "paused":
-        speech.say("the session is paused → sf resume, then sf auto")
+        told = "the session is paused → sf resume, then sf auto"
+        speech.result = Result("paused", told)
+        speech.say(told)
         return 3
     progress = Progress(speech)
     try:

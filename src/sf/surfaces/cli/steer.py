@@ -29,14 +29,28 @@ def _told(speech: Speech, answer: dict[str, Any], text: str) -> int:
 def pause(speech: Speech, reason: str) -> int:
     """Pause: running turns end, nothing is lost or charged."""
     answer = _submit("pause", reason=reason)
-    return _told(speech, answer, "paused already" if answer.get("already") else "paused → sf resume lifts it")
+    return _told(speech, answer, f"{_paused(answer)} → sf resume lifts it")
+
+
+def _paused(answer: dict[str, Any]) -> str:
+    from sf.app import reports
+
+    report = reports.status(find_project(Path.cwd()))
+    running = sum(unit.standing == "running" for unit in report.running)
+    if running:
+        return "pausing: " + ("one run ends" if running == 1 else f"{running} runs end") + " after this turn"
+    return "paused already" if answer.get("already") else "paused"
 
 
 @click.command()
 @click.pass_obj
 def resume(speech: Speech) -> int:
     """Lift a pause; `sf auto` then goes on."""
-    return _told(speech, _submit("resume"), "resumed → sf auto goes on")
+    from sf.app import reports
+
+    paused = reports.status(find_project(Path.cwd())).session == "paused"
+    answer = _submit("resume")
+    return _told(speech, answer, "resumed → sf auto goes on" if paused else "nothing was paused")
 
 
 @click.command(epilog='for example: sf abandon slice/m1/s2 "not needed any more"')
