@@ -297,6 +297,24 @@ def abandoned(stage: Stage, names: str = "AB") -> str:
     return str(listed[0]["id"])
 
 
+def test_work_that_is_about_to_be_parked_is_named(stage: Stage) -> None:
+    stage.script(
+        plan_scene({"title": "S", "tasks": [task("T")]}),
+        scene("execute", write("a.txt"), say("Which?\n<turn_status>blocked</turn_status>")),
+        *PASSING,
+    )
+    stage.plan("the goal")
+    assert stage.auto().ending == "waiting"
+    called_off = stage.sf("abandon", M, "not needed").stdout
+    assert called_off == f"{M} is called off; sf auto parks what it leaves → sf rescue list\n"
+    due, nothing = stage.sf("rescue", "list").stdout.splitlines()
+    assert due == f"ended, and what they leave is parked by sf auto, now or next: {S1}, {M}"
+    assert nothing.startswith("nothing is parked yet")
+    stage.auto()
+    assert [item["unit_id"] for item in _rescues(stage)] == [S1]
+    assert "ended" not in stage.sf("rescue", "list").stdout
+
+
 def test_work_that_was_called_off_is_listed_shown_and_made_a_branch(stage: Stage) -> None:
     assert "nothing is parked" in stage.sf("rescue", "list").stdout
     before = stage.git("rev-parse", "main")

@@ -45,6 +45,8 @@ class Kept(msgspec.Struct, frozen=True):
     parked: list[Rescue]
     set_aside: list[str]
     """The folders with what was in a worktree and no commit can hold, such as a repository inside it."""
+    due: list[str] = []
+    """Units that ended without success, whose work an autopilot has yet to park."""
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -75,7 +77,13 @@ def listed(project: Project, *, runs: bool = False) -> Kept:
     nothing: list[Rescue] = []
     found = _at_shelf(project, nothing, lambda shelf: _listed(shelf, with_runs=runs))
     aside = sorted(project.aside.iterdir()) if project.aside.is_dir() else []
-    return Kept(found, [str(folder) for folder in aside])
+    return Kept(found, [str(folder) for folder in aside], _due(project))
+
+
+def _due(project: Project) -> list[str]:
+    """The units whose own worktree is still to be wound up."""
+    ended = units.to_wind_up(open_reader(place_of(project)))
+    return [unit.id for unit in ended if unit.branch and unit.base_commit and not unit.succeeded]
 
 
 def shown(project: Project, wanted: str) -> Shown:

@@ -59,11 +59,14 @@ def resume(speech: Speech) -> int:
 @click.option("--now", is_flag=True, help="Stop a running turn at once instead of after it.")
 @click.pass_obj
 def abandon(speech: Speech, unit_id: str, reason: str, now: bool) -> int:
-    """Call a unit off, with everything below it. Its work is kept under a rescue ref."""
+    """Call a unit off, with everything below it.
+
+    Its work is not lost: the next `sf auto`, or the one that runs, parks it for `sf rescue list`.
+    """
     answer = _submit("abandon", unit_id=unit_id, reason=reason, now=now)
     running = answer["running"]
     text = f"{answer['unit_id']} is called off" + (f"; still ending: {', '.join(running)}" if running else "")
-    return _told(speech, answer, text)
+    return _told(speech, answer, f"{text}; sf auto parks what it leaves → sf rescue list")
 
 
 @click.command("reassess-resolve", epilog='for example: sf reassess-resolve task/m1/s1/t2 "use the old API"')

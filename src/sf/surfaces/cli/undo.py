@@ -109,7 +109,7 @@ def rescue() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 @click.pass_obj
 def list_(speech: Speech, runs: bool, as_json: bool) -> int:
-    """What was parked because it is not on the branch."""
+    """What was parked because it is not on the branch, and what is about to be."""
     from sf.app import rescues
 
     found = rescues.listed(find_project(Path.cwd()), runs=runs)
@@ -117,8 +117,11 @@ def list_(speech: Speech, runs: bool, as_json: bool) -> int:
         return 0
     for folder in found.set_aside:
         speech.say(f"set aside from a worktree, for no commit can hold it: {printable(folder)}")
+    if found.due:
+        speech.say(f"ended, and what they leave is parked by sf auto, now or next: {', '.join(found.due)}")
     if not found.parked:
-        speech.say("nothing is parked" + ("" if runs else "; sf rescue list --runs looks at single runs too"))
+        told = "nothing is parked yet" if found.due else "nothing is parked"
+        speech.say(told + ("" if runs else "; sf rescue list --runs looks at single runs too"))
         return 0
     header = ["id", "unit", "when", "files", "on the branch", "subject"]
     for line in table([_row(item) for item in found.parked], header):
