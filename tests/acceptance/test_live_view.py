@@ -58,3 +58,17 @@ def test_a_stop_is_told_at_once_and_how_to_go_on_at_the_end(stage: Stage) -> Non
     assert sum(line.endswith("sf               stopping: one run is ended …") for line in lines) == 1
     assert any(line.endswith("task/a1          shutdown") for line in lines)
     assert [line for line in lines if line][-1] == "interrupted → sf auto goes on"
+
+
+@pytest.mark.parametrize("columns", [100, 80])
+def test_the_closing_table_fits_the_window(stage: Stage, columns: int) -> None:
+    _adhoc(
+        stage, "give the whole of it another and better name", "検索機能を追加して結果を並べ替える仕事です"
+    )
+    stage.script(scene("execute", write("a.txt"), say()), *PASSING)
+    lines = _auto(stage, columns).end()
+    (header,) = (number for number, line in enumerate(lines) if line.startswith("unit "))
+    table = lines[header : header + 4]
+    assert [line.split()[0] for line in table[2:]] == ["task/a1", "task/a2"]
+    assert all("…" in line for line in table[2:]) and max(map(len, table)) <= columns
+    assert len({line.index("success") for line in table[2:]} | {table[0].index("result")}) == 1

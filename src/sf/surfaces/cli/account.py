@@ -9,6 +9,7 @@ import click
 from sf.domain.clock import brief_duration
 from sf.domain.ids import full_id
 from sf.paths import find_project
+from sf.surfaces.cli import cells
 from sf.surfaces.cli.look import parse_date
 from sf.surfaces.cli.speech import Speech, count, money, table
 
@@ -90,7 +91,7 @@ def cost(speech: Speech, by: str, since: str | None, as_json: bool) -> int:
     lines = [
         [
             row["name"],
-            (row["title"] or "")[:44],
+            cells.cut(row["title"] or "", 44),
             str(row["requests"]),
             count(row["input_tokens"]),
             count(row["output_tokens"]),

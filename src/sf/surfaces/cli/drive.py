@@ -9,6 +9,7 @@ import click
 
 from sf.errors import StoreUnusable
 from sf.paths import Project, find_project
+from sf.surfaces.cli import cells
 from sf.surfaces.cli.progress import Progress
 from sf.surfaces.cli.speech import Speech, count, money, table
 
@@ -82,7 +83,7 @@ def show_outcome(project: Project, speech: Speech, result: Result) -> None:
         rows = [
             [
                 line.id,
-                line.title[:44],
+                cells.cut(line.title, 44),
                 line.result,
                 line.evidence,
                 line.commit[:10],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from typing import Any
 
@@ -11,12 +12,15 @@ import msgspec
 
 from sf.domain import utf8
 from sf.domain.excerpt import STEERING, unsteering
+from sf.surfaces.cli import cells
 
 _COLOURS = {"green": "32", "red": "31", "yellow": "33", "dim": "2", "bold": "1", "cyan": "36"}
 _PAINTED = re.compile(rf"\x1b\[(0|{'|'.join(_COLOURS.values())})m")
 _NOTHING = re.compile(r"(?!)")
 _UNSAFE = re.compile(f"{_PAINTED.pattern}|[{STEERING}]")
 """A colour is found as a whole."""
+_NARROWEST = 10
+"""Cells that a column of a table keeps; a commit has as many."""
 
 
 class Speech:
@@ -68,15 +72,28 @@ def _escape(text: str) -> str:
     return (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}") + text[1:]
 
 
-def table(rows: list[list[str]], header: list[str]) -> list[str]:
-    """Rows as aligned columns."""
-    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        for row in [header, *rows]
+def table(rows: list[list[str]], header: list[str], *, indent: int = 0) -> list[str]:
+    """Rows as aligned columns, on a terminal within its width."""
+    lines = [header, *rows]
+    widths = [max(cells.width(line[column]) for line in lines) for column in range(len(header))]
+    if sys.stdout.isatty():
+        widths = _fitted(widths, shutil.get_terminal_size().columns - indent)
+    told = [
+        "  ".join(cells.padded(cells.cut(cell, most), most) for cell, most in zip(line, widths, strict=True))
+        for line in lines
     ]
     rule = "  ".join("─" * width for width in widths)
-    return [lines[0].rstrip(), rule, *(line.rstrip() for line in lines[1:])]
+    return [told[0].rstrip(), rule, *(line.rstrip() for line in told[1:])]
+
+
+def _fitted(widths: list[int], columns: int) -> list[int]:
+    """The widths with the widest made narrower; the first is a name to copy, and none gets unreadable."""
+    first, *others = widths
+    over = first + sum(2 + width for width in others) - columns
+    while over > 0 and others and max(others) > _NARROWEST:
+        others[others.index(max(others))] -= 1
+        over -= 1
+    return [first, *others]
 
 
 def money(micro_usd: int) -> str:

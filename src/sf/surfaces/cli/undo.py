@@ -12,6 +12,7 @@ from sf.domain.clock import rfc3339
 from sf.domain.excerpt import printable
 from sf.errors import BadUsage
 from sf.paths import Project, find_project
+from sf.surfaces.cli import cells
 from sf.surfaces.cli.speech import Speech, table
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def _show(speech: Speech, survey: Survey) -> None:
     if survey.steps:
         speech.say(f"to be reverted on {survey.branch}, in this order:")
         rows = [[step.commit, rfc3339(step.committed_at * 1000), _subject(step)] for step in survey.steps]
-        for line in table(rows, ["commit", "committed", "subject"]):
+        for line in table(rows, ["commit", "committed", "subject"], indent=2):
             speech.say(f"  {line}")
     for warning in survey.warnings:
         speech.say(f"{speech.paint('warning', 'yellow')}: {printable(warning)}")
@@ -137,7 +138,7 @@ def _row(item: Rescue) -> list[str]:
         rfc3339(item.at * 1000)[:16],
         str(item.files),
         "yes" if item.landed else "no",
-        printable(item.subject)[:60],
+        cells.cut(printable(item.subject), 60),
     ]
 
 
