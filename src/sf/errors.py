@@ -5,6 +5,7 @@ SfError
 │   ├── Paused            paused
 │   ├── Canceled          canceled_by_operator | canceled_by_supervisor
 │   ├── QuotaWait         rate_limited (carries how long to wait)
+│   ├── Unreachable       provider_unreachable
 │   └── SpendingReached   budget_reached (carries the scope; exit 4)
 ├── Mistake           the caller asked for something that cannot be (exit 2 unless it says otherwise)
 │   ├── BadUsage, NotAProject, NotARepository, EmptyRepository, DetachedHead
@@ -34,7 +35,7 @@ class SfError(Exception):
     code: ClassVar[str] = "internal"
     exit_code: ClassVar[int] = 1
     unbilled: bool = False
-    """A provider answered with a refusal, and so has billed nothing."""
+    """A provider answered with a refusal, or was never reached, and so has billed nothing."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -83,6 +84,12 @@ class QuotaWait(Signal):
     def __init__(self, message: str, *, seconds: float) -> None:
         super().__init__(message)
         self.seconds = seconds
+
+
+class Unreachable(Signal):
+    """No connection to a provider could be made, so it was asked nothing; a wait, not a failure."""
+
+    code = "provider_unreachable"
 
 
 class SpendingReached(Signal):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from typing import Any
 
 import pytest
 import tomlkit
 
+from sf.app.stores import place_of
 from sf.domain import events
 from sf.scheduler.admission import Selection
-from sf.store import runs
+from sf.store import ledger, runs, spending
+from sf.store.connection import transact
 from sf.testing.model_server import KEY, Answer, Call, ModelServer, RequestView, Say, Scripted, Tokens
 from tests.support.stage import CONFIG, Stage, task
 
@@ -125,6 +128,42 @@ def test_a_price_that_is_put_right_while_sf_runs_holds_for_what_begins_then(stag
     assert [row["cost_micro_usd"] for row in rows][:2] == [USAGE.output, USAGE.output * 1000]
     between = [at for at in beats if asked_at.stat().st_mtime < at < came_at.stat().st_mtime]
     assert len(between) > 5
+
+
+def test_an_outage_is_waited_for_costs_nothing_and_the_goal_goes_on_after_it(stage: Stage) -> None:
+    def configure(url: str) -> None:
+        local = {
+            "base_url": f"{url}/v1",
+            "api_key": f"$(printf %s {KEY})",
+            "prices": {"m": {"input": 3.0, "output": 1000.0}},
+        }
+        text = tomlkit.dumps({"memory": {"mode": "off"}, "providers": {"local": local}})
+        stage.project.global_config.write_text(text)
+
+    with ModelServer(_agent) as server:
+        gone = server.url
+    configure(gone)
+    growing = CONFIG.replace("script:test", "local:m").replace('"20ms"', '"5m"')
+    stage.configure(growing + "[budget]\nsession_usd = 1000.0\n")
+    stage.plan()
+    stage.auto(Selection(most=2))
+    unit = stage.unit("milestone/m1")
+    assert [run.error_code for run in runs.of_unit(stage.read, unit.id)] == ["provider_unreachable"] * 2
+    assert (unit.phase, unit.hold_kind, unit.run_allowance - unit.attempt) == ("research", None, 100)
+    assert ledger.counts(stage.read, unit).tries == 0
+    assert unit.due_at is not None and unit.due_at - unit.updated_at == 2000, "the pauses grow"
+    account = spending.account(stage.read, "session", unit.session_id)
+    assert (account.spent, account.reserved) == (0, 0)
+    told = f"cannot reach {gone} for local:m: "
+    transact(place_of(stage.project), lambda tx: tx.run("UPDATE units SET due_at = due_at + 60000"))
+    for shown in (stage.sf("status").stdout, stage.sf("why", unit.id).stdout):
+        assert re.search(rf"waits for the provider(: | \()due in [^;]+; {re.escape(told)}", shown), shown
+    assert told in (stage.project.dot / "log" / "sf.log").read_text()
+    transact(place_of(stage.project), lambda tx: tx.run("UPDATE units SET due_at = updated_at"))
+    with ModelServer(_agent) as server:
+        configure(server.url)
+        assert stage.auto().ending == "done"
+    assert (stage.root / "hello.txt").read_text() == "hello from a wire\n"
 
 
 def test_a_wrong_key_stops_the_session_with_one_line_and_charges_nothing(stage: Stage) -> None:

@@ -241,7 +241,15 @@ class Model:
         elif piece.type == "slice":
             self.tasks(piece, _numbers(plan.tasks))
 
+    def _outage(self, piece: Piece) -> int:
+        first, longest = (
+            max(1000, each) for each in (self.limits.first_backoff_ms, self.limits.max_backoff_ms)
+        )
+        return min(first << (piece.unreached - 1), longest)
+
     def _follow(self, piece: Piece, outcome: o.AnyOutcome) -> None:
+        outage = isinstance(outcome, o.Waiting) and outcome.seconds is None
+        piece.unreached = piece.unreached + 1 if outage else 0
         match outcome:
             case o.Done() | o.Planned():
                 self.forward(piece)
@@ -268,7 +276,8 @@ class Model:
                 if unanswered and waits < self.limits.max_waits:
                     self.count(piece, "waits")
                     piece.allowance += 1
-                self._stay(piece, "pending", due=self.now + max(1, int(seconds * 1000)))
+                pause = self._outage(piece) if seconds is None else max(1, int(seconds * 1000))
+                self._stay(piece, "pending", due=self.now + pause)
             case o.CalledOff():
                 piece.status = "canceled"
                 self.end(piece)

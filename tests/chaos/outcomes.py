@@ -7,6 +7,7 @@ from random import Random
 from sf.domain import outcomes as o
 from sf.domain.phases import Phase
 from sf.domain.units import HoldKind, Unit
+from sf.errors import Unreachable
 from tests.unit.test_journeys import random_plan
 
 
@@ -29,6 +30,7 @@ def any_outcome(random: Random, unit: Unit) -> o.AnyOutcome:
         o.Interrupted("shutdown"),
         o.Crashed(),
         o.Waiting(random.choice([0.0, 5.0, 3600.0]), "quota"),
+        o.Waiting(None, "cannot reach it", Unreachable.code),
         o.Unconfigured("model_unavailable", "no key"),
         o.CalledOff("canceled_by_supervisor"),
         o.AskedHuman("which?"),

@@ -28,6 +28,8 @@ class Piece:
     hold: str | None = None
     verdict: str | None = None
     ended: bool = False
+    unreached: int = 0
+    """Runs in a row that could not reach the provider."""
     lane: Piece | None = None
     """Of a slice: the task that owns its worktree."""
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
+import socket
 import time
 import traceback
 from collections.abc import AsyncIterator, Iterator
@@ -115,15 +118,79 @@ async def test_the_first_event_has_a_clock_of_its_own(name: str) -> None:
         await model.aclose()
 
 
-async def test_a_server_that_is_not_there_is_transient(name: str) -> None:
-    with ModelServer([]) as server:
-        url = server.url
+async def _unreached(name: str, url: str) -> errors.Unreachable:
+    """How a request ends that cannot be sent."""
     model = open_model(name, base_url=url, api_key=KEY)
     talk = model.start()
     talk.say("go")
-    with pytest.raises(Transient):
+    with pytest.raises(errors.Unreachable) as caught:
         await talk.request(PROMPTING, quiet)
     await model.aclose()
+    assert caught.value.unbilled
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
+    return caught.value
+
+
+async def test_a_server_that_is_not_there_was_asked_nothing(name: str) -> None:
+    with ModelServer([]) as server:
+        port = server.url.rpartition(":")[2]
+    error = await _unreached(name, f"http://me:{KEY}@127.0.0.1:{port}/v1")
+    assert error.message.startswith(f"cannot reach http://127.0.0.1:{port} for {name}: ")
+    assert "Connect call failed" in error.message, "what the machine said"
+
+
+async def test_a_host_that_has_no_address_is_named(name: str) -> None:
+    error = await _unreached(name, "http://no-such-host.invalid")
+    assert error.message.startswith(f"cannot reach http://no-such-host.invalid for {name}: ")
+
+
+async def test_a_server_that_takes_no_connection_in_time_was_asked_nothing() -> None:
+    short = Prompting("", (), thinking=False, max_output_tokens=100, timeout=30.0)
+    with socket.socket() as full, contextlib.ExitStack() as callers:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(4):
+            caller = callers.enter_context(socket.socket())
+            caller.setblocking(False)
+            caller.connect_ex(full.getsockname())
+        model = open_model("local:m", base_url=f"http://127.0.0.1:{full.getsockname()[1]}", api_key=KEY)
+        talk = model.start()
+        talk.say("go")
+        with pytest.raises(errors.Unreachable) as caught:
+            await talk.request(short, quiet)
+        await model.aclose()
+    assert caught.value.unbilled
+
+
+async def test_a_proxy_that_makes_no_connection_has_sent_nothing(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 503 No Way Out\r\ncontent-length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}")
+        error = await _unreached(name, "https://models.example")
+    assert error.message == f"cannot reach https://models.example for {name}: 503 No Way Out"
+
+
+async def test_a_connection_that_is_closed_without_an_answer_may_have_been_billed(name: str) -> None:
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        model = open_model(name, base_url=f"http://127.0.0.1:{port}", api_key=KEY)
+        talk = model.start()
+        talk.say("go")
+        with pytest.raises(Transient) as caught:
+            await talk.request(PROMPTING, quiet)
+        await model.aclose()
+    assert not caught.value.unbilled
 
 
 async def test_a_wrong_key_is_refused_and_stands_nowhere(name: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -214,13 +214,35 @@ def test_the_most_stubborn_walk_ends_too(workflow: str, start: str, facts: Facts
         assert walk.runs <= walk.bound()
 
 
+@pytest.mark.parametrize(
+    ("first", "longest", "waited"),
+    [
+        (10_000, 300_000, [10_000, 20_000, 40_000, 300_000]),
+        (0, 300_000, [1000, 2000, 4000, 300_000]),
+        (10_000, 0, [1000, 1000, 1000, 1000]),
+    ],
+)
+def test_the_pauses_of_an_outage_grow_up_to_the_cap_and_are_never_none(
+    first: int, longest: int, waited: list[int]
+) -> None:
+    limits = Limits(first_backoff_ms=first, max_backoff_ms=longest)
+    workflow, facts = WORKFLOWS["feature"], Facts()
+    found = [
+        decide.decide(
+            unit(), o.Waiting(None, "away", times=times), Counts(), limits, workflow, facts
+        ).delay_ms
+        for times in (1, 2, 3, 1000)
+    ]
+    assert found == waited
+
+
 @settings(max_examples=50)
 @given(st.sampled_from(sorted(WORKFLOWS)), FACTS, st.randoms(use_true_random=False))
 def test_a_quota_that_never_opens_ends_at_the_limit_of_runs(
     workflow: str, facts: Facts, random: object
 ) -> None:
     walk = begin(workflow, "adhoc", facts)
-    shut = [o.Waiting(31, "later", unanswered=True)] * 20
+    shut = [o.Waiting(named, "later", unanswered=True) for named in (31, None)] * 10
     while walk.rest() == "eligible" and walk.runs < walk.allowance:
         walk.outcome(random.choice([*shut, *possible(walk.unit.phase)]))  # type: ignore[attr-defined]
         assert walk.runs <= LIMITS.max_runs + (walk.limits.max_reassess + 1) * LIMITS.max_waits

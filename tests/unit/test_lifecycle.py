@@ -17,6 +17,7 @@ from sf.domain.phases import Phase
 from sf.domain.plans import SliceEntry
 from sf.domain.spending import Caps
 from sf.domain.units import HoldKind, Status
+from sf.errors import Unreachable
 from sf.harness import planting
 from sf.harness.rules import Rules
 from sf.scheduler import claims
@@ -301,6 +302,21 @@ def test_a_provider_that_answers_nothing_uses_up_no_run_but_not_for_ever(tmp_pat
             assert unit.run_allowance - unit.attempt == 3 - max(0, waited - 5)
         assert ground.claim("task/a1") is None
         assert ground.unit("task/a1").hold_kind is HoldKind.RUN_LIMIT
+
+
+def test_the_pauses_of_an_outage_grow_while_it_lasts_and_begin_anew_with_the_next(ground: Ground) -> None:
+    ground.plant(adhoc=True)
+    away = o.Waiting(None, "cannot reach it", Unreachable.code)
+    waited = []
+    for outcome in (away, away, away, o.Waiting(5.0, "quota"), away, away):
+        unit = ground.run("task/a1", outcome)
+        assert unit.due_at is not None
+        waited.append((unit.due_at - ground.now) // 1000)
+        ground.clock.advance(milliseconds=unit.due_at - ground.now)
+    assert waited == [10, 20, 40, 5, 10, 20]
+    unit = ground.unit("task/a1")
+    assert (unit.phase, unit.hold_kind, unit.run_allowance) == (Phase.RESEARCH, None, 106)
+    assert ground.ledger() == {("task/a1", 1, "waits", ""): 6}, "nobody is charged a try"
 
 
 @pytest.mark.parametrize("first", ["answered", "cut", "refused"])

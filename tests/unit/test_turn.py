@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from sf.domain.budget import Budget
+from sf.domain.dialogue import Prompting, Reply
 from sf.domain.phases import Phase
 from sf.domain.runs import TurnKind
 from sf.errors import (
@@ -21,6 +23,7 @@ from sf.errors import (
     Transient,
     TurnFailed,
     TurnTimeout,
+    Unreachable,
 )
 from sf.harness.progress import Progress
 from sf.harness.turn import NON_INTERACTIVE
@@ -197,6 +200,34 @@ async def test_a_short_quota_is_waited_for_and_a_long_one_ends_the_run(tmp_path:
     with pytest.raises(QuotaWait) as waits:
         await dialogue(Heard(ScriptedTurn(fault="rate_limit", seconds=600)), Recorder(), tmp_path).run()
     assert waits.value.seconds == 600
+
+
+class OutOfReach(Heard):
+    """A model that cannot be reached the first few times."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__(says("x", "complete"))
+        self.left = times
+
+    async def request(self, prompting: Prompting, on_event: Callable[[], None]) -> Reply:
+        if self.left:
+            self.left -= 1
+            error = Unreachable("cannot reach it")
+            error.unbilled = True
+            raise error
+        return await super().request(prompting, on_event)
+
+    def ceiling(self, prompting: Prompting) -> int:
+        return 5
+
+
+async def test_a_model_out_of_reach_is_tried_in_place_and_then_ends_the_run(tmp_path: Path) -> None:
+    recorder = Recorder()
+    assert (await dialogue(OutOfReach(3), recorder, tmp_path).run()).how == "complete"
+    assert recorder.errors == ["provider_unreachable"] * 3 + [""]
+    assert len(recorder.let_go) == 3, "nothing was sent, so nothing is owed"
+    with pytest.raises(Unreachable):
+        await dialogue(OutOfReach(4), Recorder(), tmp_path).run()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from sf.domain.clock import Instant, brief_duration, drawn_in, rfc3339
 from sf.domain.excerpt import one_line
 from sf.domain.queue import READY, eligible, standing
 from sf.domain.units import Status, Unit
-from sf.errors import SfError
+from sf.errors import QuotaWait, SfError, Unreachable
 from sf.observe import disk
 from sf.paths import Project
 from sf.scheduler import lock
@@ -22,6 +22,8 @@ RUN = "sf auto"
 """What brings on a unit that waits for nothing else."""
 CUT_OFF = "cut off"
 """The standing of a unit whose run has nobody any more who carries it on."""
+_BY_PROVIDER = frozenset({QuotaWait.code, Unreachable.code})
+"""Waits of which it is told what the provider said, or why it was not reached."""
 
 
 class UnitLine(msgspec.Struct, frozen=True):
@@ -145,7 +147,7 @@ class Standings:
 
     def _own(self, unit: Unit) -> str:
         waits = unit.due_at is not None and unit.due_at > self._now
-        last = runs.last_code(self._tx, unit) if waits else ""
+        last, _ = runs.last_end(self._tx, unit) if waits else ("", "")
         return standing(unit, self._now, last, self.branch(unit))
 
     def _detail(self, unit: Unit) -> str:
@@ -155,7 +157,9 @@ class Standings:
             return f"at {rfc3339(unit.reverted_at)}; it had ended with {unit.verdict or unit.status}"
         if unit.due_at is not None and unit.due_at > self._now:
             left = drawn_in(unit.due_at, unit.updated_at, self._now) - self._now
-            return f"due in {brief_duration(left)}"
+            code, said = runs.last_end(self._tx, unit)
+            told = f"; {one_line(said, 160)}" if code in _BY_PROVIDER and said else ""
+            return f"due in {brief_duration(left)}{told}"
         if unit.open_blockers:
             upstream = relations.upstream(self._tx, unit.id)
             return "after " + ", ".join(other.id for other in upstream if not other.terminal)

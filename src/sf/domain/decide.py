@@ -11,7 +11,7 @@ import msgspec
 
 from sf.domain import outcomes as o
 from sf.domain.facts import Facts, applies
-from sf.domain.limits import Limits, backoff_ms
+from sf.domain.limits import Limits, backoff_ms, outage_ms
 from sf.domain.phases import Phase
 from sf.domain.units import HoldKind, Status, Unit, Verdict
 from sf.domain.workflows import Workflow
@@ -234,7 +234,9 @@ def _overspent(outcome: o.Overspent) -> Move:
 
 def _waits(outcome: o.Waiting, counts: Counts, limits: Limits) -> Move:
     """Until it may go better."""
-    move = Move(status=Status.PENDING, delay_ms=max(1, int(outcome.seconds * 1000)))
+    named = outcome.seconds
+    delay = outage_ms(outcome.times, limits) if named is None else max(1, int(named * 1000))
+    move = Move(status=Status.PENDING, delay_ms=delay)
     return _given_back(move, counts, limits) if outcome.unanswered else move
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+_SHORTEST_OUTAGE_MS = 1000
+
 
 class Limits(msgspec.Struct, frozen=True):
     """Limits of one unit: from the configuration and from its pinned workflow."""
@@ -24,3 +26,13 @@ def backoff_ms(tries: int, limits: Limits) -> int:
     """How long to wait after the nth abnormal end: 10 s doubled each time, up to the cap."""
     doubled: int = limits.first_backoff_ms * 2 ** min(tries - 1, 40)
     return min(doubled, limits.max_backoff_ms)
+
+
+def outage_ms(times: int, limits: Limits) -> int:
+    """How long to wait for what was out of reach so often in a row: as after tries, but a second at least.
+
+    Without any pause, an outage would use up the waits that a unit may have.
+    """
+    first = max(limits.first_backoff_ms, _SHORTEST_OUTAGE_MS)
+    longest = max(limits.max_backoff_ms, _SHORTEST_OUTAGE_MS)
+    return backoff_ms(times, msgspec.structs.replace(limits, first_backoff_ms=first, max_backoff_ms=longest))

@@ -68,13 +68,16 @@ class Crashed(Outcome, frozen=True):
 
 
 class Waiting(Outcome, frozen=True):
-    """To be tried again at a known time, for nobody failed: a quota is shut, a branch keeps moving."""
+    """To be tried again later, for nobody failed: a quota is shut, a branch moves, the network is away."""
 
-    seconds: float
+    seconds: float | None
+    """None where nobody named a time: the pauses grow from one to the next."""
     message: str
     code: str = "rate_limited"
     unanswered: bool = False
     """The run had no answer and nothing was billed for it: all its requests were refused."""
+    times: int = 1
+    """How many runs of the unit have ended so in a row, with this one."""
 
 
 class Unconfigured(Outcome, frozen=True):

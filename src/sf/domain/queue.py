@@ -62,6 +62,8 @@ def standing(unit: Unit, now: Instant, last_code: str = "", branch: str = "") ->
 def _wait(last_code: str, branch: str) -> str:
     if last_code == "rate_limited":
         return "waits for a quota"
+    if last_code == "provider_unreachable":
+        return "waits for the provider"
     if last_code == "branch_moved":
         return f"waits for {branch or 'its branch'} to settle"
     if last_code == "checkout_dirty":

@@ -31,6 +31,7 @@ from sf.errors import (
     SandboxUnavailable,
     SfError,
     SpendingReached,
+    Unreachable,
     WorkspaceFailed,
 )
 from sf.harness import artifacts, work
@@ -227,6 +228,8 @@ def _stopped(desk: Desk, lease: Lease) -> o.AnyOutcome:
 def _from_error(error: SfError) -> o.AnyOutcome:
     if isinstance(error, QuotaWait):
         return o.Waiting(error.seconds, error.message)
+    if isinstance(error, Unreachable):
+        return o.Waiting(None, error.message, error.code)
     if isinstance(error, CheckoutBusy):
         return o.Waiting(_BUSY, error.message, error.code)
     if isinstance(error, Paused):

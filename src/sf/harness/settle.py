@@ -47,8 +47,12 @@ def settle(tx: Tx, lease: Lease, outcome: o.AnyOutcome, ending: Ending, rules: R
         return units.get(tx, unit.id)
     if not isinstance(outcome, _UNREAD):
         records.mark_read(tx, unit.id, ending.feedback_read, lease.run_id)
-    if isinstance(outcome, o.Waiting) and not spending.booked(tx, lease.run_id):
-        outcome = msgspec.structs.replace(outcome, unanswered=True)
+    if isinstance(outcome, o.Waiting):
+        outcome = msgspec.structs.replace(
+            outcome,
+            unanswered=not spending.booked(tx, lease.run_id),
+            times=runs.in_a_row(tx, unit.id, outcome.code),
+        )
     workflow = sessions.pinned(tx, unit.workflow_hash)
     gate = outcome.gate if isinstance(outcome, o.GateFailed) else ""
     move = decide(

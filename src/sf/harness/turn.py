@@ -27,6 +27,7 @@ from sf.errors import (
     Stalled,
     Transient,
     TurnTimeout,
+    Unreachable,
 )
 from sf.harness.calls import Caller
 from sf.harness.progress import Progress
@@ -71,7 +72,7 @@ class Payments(Protocol):
         ...
 
     async def unbilled(self, spend_id: str) -> None:
-        """The provider refused the request: its reservation is let go."""
+        """The request was refused, or never sent: its reservation is let go."""
         ...
 
 
@@ -227,7 +228,7 @@ class Dialogue:
             started_at = time.time_ns() // 1_000_000
             try:
                 reply = await self._paid_request()
-            except (Transient, QuotaWait) as error:
+            except (Transient, QuotaWait, Unreachable) as error:
                 self._recorder.requested(started_at, self._model, None, error.code)
                 wait = _wait_in_place(error, number, self._pace.backoff)
                 if wait is None:
@@ -325,10 +326,12 @@ class Dialogue:
         return text
 
 
-def _wait_in_place(error: Transient | QuotaWait, number: int, backoff: float) -> float | None:
+def _wait_in_place(error: Transient | QuotaWait | Unreachable, number: int, backoff: float) -> float | None:
     """How long to wait before asking again in the same turn; None when the run must end instead."""
     if number > _RETRIES_IN_PLACE:
         return None
     if isinstance(error, QuotaWait):
         return error.seconds if error.seconds <= _LONGEST_WAIT_IN_PLACE else None
-    return float(error.retry_after if error.retry_after is not None else backoff * 2 ** (number - 1))
+    if isinstance(error, Transient) and error.retry_after is not None:
+        return error.retry_after
+    return float(backoff * 2 ** (number - 1))

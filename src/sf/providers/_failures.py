@@ -2,19 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import httpx2
 from pydantic_ai import exceptions as refused
 
 from sf import errors
 from sf.errors import Transient
 
 _RETRIED_STATUSES = frozenset({408, 409, 425})
+_BEFORE_SENDING = ("pool", "connect")
 
 
-def translated(error: Exception, *, provider: str, model: str, api_key: str) -> errors.SfError:
+def translated(error: Exception, *, provider: str, model: str, address: str, api_key: str) -> errors.SfError:
     """The error of the tree for one of pydantic-ai's; the key stands nowhere in it."""
+    if _is_unsent(error):
+        reason = _scrubbed(_innermost(error), api_key)
+        unreached = errors.Unreachable(f"cannot reach {address} for {provider}:{model}: {reason}")
+        unreached.unbilled = True
+        return unreached
     result = _translated(error, provider, model, api_key)
     result.unbilled = isinstance(error, refused.ModelHTTPError)
     return result
+
+
+def _is_unsent(error: Exception) -> bool:
+    """Whether the request was not sent: there was no connection, or a proxy made none."""
+    if isinstance(error, refused.ModelConnectionError) and error.phase in _BEFORE_SENDING:
+        return True
+    return any(isinstance(cause, httpx2.ProxyError) for cause in _causes(error))
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and what it was raised from, the innermost last."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def _innermost(error: Exception) -> str:
+    """What the machine or the proxy said; what the libraries around it say names no reason."""
+    said = [str(cause) for cause in _causes(error) if isinstance(cause, OSError | httpx2.TransportError)]
+    return next((text for text in reversed(said) if text), str(error))
 
 
 def _translated(error: Exception, provider: str, model: str, api_key: str) -> errors.SfError:

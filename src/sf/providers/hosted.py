@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from urllib.parse import urlsplit
 
 import msgspec
 from pydantic_ai.direct import model_request_stream
@@ -121,7 +122,13 @@ class HostedModel:
         except (AgentRunError, UserError) as error:
             failure = error
         # Raised outside the handler: the provider's exception holds the request, and with it the key.
-        raise translated(failure, provider=self.provider, model=self.model, api_key=self._api_key)
+        raise translated(
+            failure,
+            provider=self.provider,
+            model=self.model,
+            address=_origin(self._client.model.base_url or ""),
+            api_key=self._api_key,
+        )
 
     def _settings(self, prompting: Prompting) -> ModelSettings:
         settings = self._client.settings | ModelSettings(
@@ -228,6 +235,12 @@ class HostedConversation:
             self._chars += _size(message)
         self._results = {}
         self._texts = []
+
+
+def _origin(url: str) -> str:
+    """Where a provider is, without a path and without a name and password in front of the host."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 def estimate_input_tokens(conversation: HostedConversation, prompting: Prompting) -> int:

@@ -124,10 +124,16 @@ def of_unit(tx: Tx, unit_id: str) -> list[Run]:
     return [_run(row) for row in tx.all(_Q["of_unit"], unit=unit_id)]
 
 
-def last_code(tx: Tx, unit: Unit) -> str:
-    """The error code of the unit's last run; empty when it has none."""
-    row = tx.one(_Q["last_code"], unit=unit.id, attempt=unit.attempt)
-    return str(row["error_code"] or "") if row else ""
+def last_end(tx: Tx, unit: Unit) -> tuple[str, str]:
+    """The error code of the unit's last run and what was said of it; empty where there is none."""
+    row = tx.one(_Q["last_end"], unit=unit.id, attempt=unit.attempt)
+    return (str(row["error_code"] or ""), str(row["detail"] or "")) if row else ("", "")
+
+
+def in_a_row(tx: Tx, unit_id: str, code: str) -> int:
+    """How many of the unit's runs, counted back from the last that ended, have this error code."""
+    row = tx.one(_Q["in_a_row"], unit=unit_id, code=code)
+    return int(row["n"]) if row else 0
 
 
 def live(tx: Tx) -> list[Run]:

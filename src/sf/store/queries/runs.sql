@@ -22,8 +22,13 @@ UPDATE runs SET state = :state, model = :model WHERE id = :id
 -- name: of_unit
 SELECT * FROM runs WHERE unit_id_snap = :unit ORDER BY attempt
 
--- name: last_code
-SELECT error_code FROM runs WHERE unit_id_snap = :unit AND attempt = :attempt
+-- name: last_end
+SELECT error_code, detail FROM runs WHERE unit_id_snap = :unit AND attempt = :attempt
+
+-- name: in_a_row
+SELECT COUNT(*) AS n FROM runs WHERE unit_id_snap = :unit AND error_code = :code AND attempt > COALESCE((
+  SELECT MAX(attempt) FROM runs
+  WHERE unit_id_snap = :unit AND ended_at IS NOT NULL AND COALESCE(error_code, '') <> :code), 0)
 
 -- name: live
 SELECT * FROM runs WHERE ended_at IS NULL ORDER BY started_at
