@@ -15,7 +15,17 @@ from sf.domain import events
 from sf.scheduler.admission import Selection
 from sf.store import ledger, runs, spending
 from sf.store.connection import transact
-from sf.testing.model_server import KEY, Answer, Call, ModelServer, RequestView, Say, Scripted, Tokens
+from sf.testing.model_server import (
+    KEY,
+    Answer,
+    Call,
+    ModelServer,
+    RequestView,
+    Say,
+    Scripted,
+    ServerError,
+    Tokens,
+)
 from tests.support.stage import CONFIG, Stage, task
 
 USAGE = Tokens(input=1000, output=100)
@@ -164,6 +174,22 @@ def test_an_outage_is_waited_for_costs_nothing_and_the_goal_goes_on_after_it(sta
         configure(server.url)
         assert stage.auto().ending == "done"
     assert (stage.root / "hello.txt").read_text() == "hello from a wire\n"
+
+
+def test_a_service_that_names_a_far_time_is_waited_for_like_a_quota(stage: Stage) -> None:
+    with ModelServer([ServerError(503, retry_after=7200)]) as server:
+        local = {"base_url": f"{server.url}/v1", "api_key": f"$(printf %s {KEY})"}
+        text = tomlkit.dumps({"memory": {"mode": "off"}, "providers": {"local": local}})
+        stage.project.global_config.write_text(text)
+        stage.configure(CONFIG.replace("script:test", "local:m"))
+        stage.plan()
+        stage.auto(Selection(most=1))
+    assert len(server.requests) == 1, "nobody slept, and nobody asked again"
+    unit = stage.unit("milestone/m1")
+    assert ledger.counts(stage.read, unit).tries == 0
+    assert unit.due_at is not None and unit.due_at - unit.updated_at == 7_200_000
+    shown = stage.sf("why", unit.id).stdout
+    assert re.search(r"waits for a quota: due in [^;]+; local:m: internal server error \(HTTP 503\)", shown)
 
 
 def test_a_wrong_key_stops_the_session_with_one_line_and_charges_nothing(stage: Stage) -> None:

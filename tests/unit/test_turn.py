@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,7 @@ from sf.errors import (
     ModelUnavailable,
     NoProduct,
     QuotaWait,
+    SfError,
     Stalled,
     Transient,
     TurnFailed,
@@ -202,19 +204,19 @@ async def test_a_short_quota_is_waited_for_and_a_long_one_ends_the_run(tmp_path:
     assert waits.value.seconds == 600
 
 
-class OutOfReach(Heard):
-    """A model that cannot be reached the first few times."""
+class Refusing(Heard):
+    """A model of which the first few requests end with this error, billing nothing."""
 
-    def __init__(self, times: int) -> None:
+    def __init__(self, error: SfError, times: int) -> None:
         super().__init__(says("x", "complete"))
+        self.error = error
+        self.error.unbilled = True
         self.left = times
 
     async def request(self, prompting: Prompting, on_event: Callable[[], None]) -> Reply:
         if self.left:
             self.left -= 1
-            error = Unreachable("cannot reach it")
-            error.unbilled = True
-            raise error
+            raise self.error
         return await super().request(prompting, on_event)
 
     def ceiling(self, prompting: Prompting) -> int:
@@ -222,12 +224,26 @@ class OutOfReach(Heard):
 
 
 async def test_a_model_out_of_reach_is_tried_in_place_and_then_ends_the_run(tmp_path: Path) -> None:
-    recorder = Recorder()
-    assert (await dialogue(OutOfReach(3), recorder, tmp_path).run()).how == "complete"
+    recorder, away = Recorder(), Unreachable("cannot reach it")
+    assert (await dialogue(Refusing(away, 3), recorder, tmp_path).run()).how == "complete"
     assert recorder.errors == ["provider_unreachable"] * 3 + [""]
     assert len(recorder.let_go) == 3, "nothing was sent, so nothing is owed"
     with pytest.raises(Unreachable):
-        await dialogue(OutOfReach(4), Recorder(), tmp_path).run()
+        await dialogue(Refusing(away, 4), Recorder(), tmp_path).run()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "asked", "ends"), [(0.01, 4, Transient), (30.5, 1, QuotaWait), (7200.0, 1, QuotaWait)]
+)
+async def test_a_failure_that_names_a_time_is_a_wait_only_when_that_is_far_off(
+    tmp_path: Path, seconds: float, asked: int, ends: type[SfError]
+) -> None:
+    talk, recorder = Refusing(Transient("HTTP 503", retry_after=seconds), 9), Recorder()
+    with pytest.raises(SfError) as ended:
+        await asyncio.wait_for(dialogue(talk, recorder, tmp_path).run(), 10)
+    assert type(ended.value) is ends
+    assert len(recorder.errors) == len(recorder.let_go) == asked
+    assert not isinstance(ended.value, QuotaWait) or ended.value.seconds == seconds
 
 
 @pytest.mark.parametrize(

@@ -232,7 +232,7 @@ class Dialogue:
                 self._recorder.requested(started_at, self._model, None, error.code)
                 wait = _wait_in_place(error, number, self._pace.backoff)
                 if wait is None:
-                    raise
+                    raise _ending(error) from None
                 await asyncio.sleep(wait)
                 continue
             self._recorder.requested(started_at, self._model, reply, "")
@@ -330,8 +330,22 @@ def _wait_in_place(error: Transient | QuotaWait | Unreachable, number: int, back
     """How long to wait before asking again in the same turn; None when the run must end instead."""
     if number > _RETRIES_IN_PLACE:
         return None
+    named = _named_wait(error)
+    if named is None:
+        return float(backoff * 2 ** (number - 1))
+    return named if named <= _LONGEST_WAIT_IN_PLACE else None
+
+
+def _named_wait(error: Transient | QuotaWait | Unreachable) -> float | None:
+    """The seconds before which the provider said it will not answer, if it did."""
     if isinstance(error, QuotaWait):
-        return error.seconds if error.seconds <= _LONGEST_WAIT_IN_PLACE else None
-    if isinstance(error, Transient) and error.retry_after is not None:
-        return error.retry_after
-    return float(backoff * 2 ** (number - 1))
+        return error.seconds
+    return error.retry_after if isinstance(error, Transient) else None
+
+
+def _ending(error: Transient | QuotaWait | Unreachable) -> SfError:
+    """What ends the run: a time too far off to wait for in place is a wait, whichever refusal named it."""
+    named = _named_wait(error)
+    if isinstance(error, Transient) and named is not None and named > _LONGEST_WAIT_IN_PLACE:
+        return QuotaWait(error.message, seconds=named)
+    return error

@@ -76,9 +76,10 @@ class Overloaded(msgspec.Struct, frozen=True):
 
 
 class ServerError(msgspec.Struct, frozen=True):
-    """A 5xx."""
+    """A 5xx, with the header `retry-after` where a time is given."""
 
     status: int = 500
+    retry_after: float | None = None
 
 
 class BadRequest(msgspec.Struct, frozen=True):

@@ -290,8 +290,8 @@ def _refusal(fault: Refusal, model: str, key: str) -> tuple[int, str, dict[str, 
             return 429, "too many requests", _retry_headers(retry_after)
         case Overloaded(retry_after):
             return 529, "overloaded", _retry_headers(retry_after)
-        case ServerError(status):
-            return status, "internal server error", {}
+        case ServerError(status, retry_after):
+            return status, "internal server error", _retry_headers(retry_after)
         case BadRequest(message):
             return 400, message, {}
         case Unauthorized():
