@@ -446,6 +446,48 @@ def test_turns_are_not_taken_for_complete_without_the_marker(stage: Stage) -> No
     assert COMPLETE not in first.detail
 
 
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("app/tests.py", "def test_one():\n    assert True\n"),
+        ("src/lib.rs", "pub fn one() {}\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn adds() {}\n}\n"),
+        ("t/one.t", "ok 1;\n"),
+    ],
+)
+def test_a_test_counts_wherever_its_language_has_it(stage: Stage, path: str, content: str) -> None:
+    stage.file("src/lib.rs", "pub fn one() {}\n")
+    stage.commit("code")
+    tests = scene("tdd", write(path, content), say())
+    stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), tests, *PASSING)
+    stage.plan()
+    assert stage.auto().ending == "done"
+    assert stage.path_of("task/m1/s1/t1") == ["execute", "tdd", "verify", "merge", "complete"]
+
+
+@pytest.mark.parametrize(
+    "command", ["echo 1 > tests/data.txt", "rm tests/test_old.py", "echo '// a' >> lib.rs"]
+)
+def test_what_is_no_test_is_refused_and_the_agent_is_told_what_counts(stage: Stage, command: str) -> None:
+    stage.file("tests/test_old.py", "def test_old():\n    assert True\n")
+    stage.file("lib.rs", "#[test]\nfn adds() {}\n")
+    stage.commit("code")
+    stage.script(
+        plan_scene(ONE),
+        scene("execute", write("a.txt"), say()),
+        scene("tdd", call("bash", command=command), say(), say()),
+        scene("reassess", call("submit_reassessment", outcome="abandon", explanation="no tests")),
+        *PASSING,
+    )
+    stage.plan()
+    stage.auto()
+    assert stage.unit("task/m1/s1/t1").verdict == "abandoned"
+    tried = [run for run in runs.of_unit(stage.read, "task/m1/s1/t1") if run.phase is Phase.TDD]
+    assert {run.error_code for run in tried} == {"no_product"}
+    assert (
+        "no test was written. What counts: a file named as a test" in stage.sf("why", "task/m1/s1/t1").stdout
+    )
+
+
 @pytest.mark.conforms("C-57", "C-40", "C-33", "C-79")
 def test_everything_is_where_the_layout_says(stage: Stage) -> None:
     stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 
 from sf.domain import outcomes as o
-from sf.domain import plans
+from sf.domain import plans, testfiles
 from sf.domain.phases import Phase
 from sf.domain.plans import Plan
 from sf.domain.units import Unit
@@ -27,7 +26,8 @@ from sf.tools.toolbox import for_phase
 
 Work = Callable[[Agent], Awaitable[o.AnyOutcome]]
 
-_TEST_FILE = re.compile(r"(^|/)(tests?|spec|__tests__)/|(^|/)test_|_test\.|\.test\.|\.spec\.|Tests?\.\w+$")
+_MOST_FILES, _MOST_LINES = 200, 20_000
+"""In how many source files, and with how many lines added to each, a test among the code is looked for."""
 _AFTER_PLAN = frozenset({Phase.EXECUTE, Phase.TDD, Phase.VERIFY, Phase.REVIEW})
 
 _PLAN_FORMS: dict[str, type[Any]] = {"milestone": MilestonePlan, "slice": SlicePlan, "task": TaskPlan}
@@ -123,21 +123,34 @@ def _missing_change(agent: Agent) -> Callable[[str], Awaitable[str]]:
     return missing
 
 
-def is_test_file(path: str) -> bool:
-    """Whether a path looks like a test in any of the usual layouts."""
-    return _TEST_FILE.search(path) is not None
-
-
 def _missing_tests(agent: Agent) -> Callable[[str], Awaitable[str]]:
     """Tests must be there; of a merge that is being resolved both sides have brought theirs."""
 
     async def missing(text: str) -> str:
         if agent.place.merging:
             return await judging.conflict_left(agent)
-        changes = await agent.place.worktree.changes(agent.place.base)
-        return "" if any(is_test_file(change.path) for change in changes) else "no test file was written."
+        return "" if await _has_tests(agent) else f"no test was written. {testfiles.WHAT_COUNTS}"
 
     return missing
+
+
+async def _has_tests(agent: Agent) -> bool:
+    """Whether the unit wrote a test: a file of its own, or one among the lines that it added to the code."""
+    owned, base = agent.desk.workshop.owned, agent.place.base
+    tree = await agent.place.worktree.snapshot()
+    written = [change for change in await owned.diff_stat(base, tree) if change.status != "D"]
+    if any(testfiles.is_test(change.path) for change in written):
+        return True
+    sources = [
+        change.path
+        for change in written
+        if testfiles.may_hold_tests(change.path) and 0 < (change.added or 0) <= _MOST_LINES
+    ]
+    for path in sources[:_MOST_FILES]:
+        lines = (await owned.diff(base, tree, [path])).splitlines()
+        if testfiles.adds_test(path, (line[1:] for line in lines if line.startswith("+"))):
+            return True
+    return False
 
 
 async def _record_claim(agent: Agent, text: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
+from sf.domain import testfiles
 from sf.survey import languages
 from sf.survey.facts import Facts
 from sf.survey.languages import ROLES
@@ -29,13 +30,7 @@ MANIFESTS = {
     "composer.json": "PHP",
     "Gemfile": "Ruby",
 }
-_TEST_FOLDER = re.compile(r"(tests?|specs?|__tests__|e2e|integration[-_]?tests?)$", re.IGNORECASE)
-_TEST_FILE = re.compile(
-    r"(^|/)(test_[^/]*\.py|[^/]*_test\.(py|go|rb|c|cc|cpp|rs)|[^/]*\.(test|spec)\.[cm]?[jt]sx?|[^/]*_spec\.rb"
-    r"|[^/]*(Test|Tests|IT)\.(java|kt|cs|php)|test-[^/]*\.sh|[^/]*\.bats)$"
-)
 _PURPOSES = (
-    (_TEST_FOLDER, "tests"),
     (re.compile(r"docs?$|documentation$", re.IGNORECASE), "documentation"),
     (re.compile(r"examples?$|samples?$|demos?$", re.IGNORECASE), "examples"),
     (re.compile(r"scripts?$|tools?$|bin$|hack$|dev$", re.IGNORECASE), "scripts and tools"),
@@ -88,18 +83,18 @@ def structure_of(tree: Tree, facts: Mapping[str, Facts]) -> Structure:
 
 @functools.lru_cache(maxsize=100_000)
 def is_test(name: str) -> bool:
-    """Whether a file is a test by its name, or a source file in a folder for tests."""
-    if _TEST_FILE.search(name):
-        return True
-    inside = any(_TEST_FOLDER.match(part) for part in name.split("/")[:-1])
-    return inside and ROLES.get(languages.of_name(name)) == "code"
+    """Whether a file is a test, and code: cases that are kept as data say nothing of a layout."""
+    if not testfiles.is_test(name):
+        return False
+    named = testfiles.is_test_name(name.rpartition("/")[2])
+    return ROLES.get(languages.of_name(name), "code" if named else "") == "code"
 
 
 def _test_home(name: str) -> str:
     """The folder for tests that a test is in; a test beside its code is in the folder that holds both."""
     parts = name.split("/")[:-1]
     for depth, part in enumerate(parts, 1):
-        if _TEST_FOLDER.match(part):
+        if testfiles.is_test_folder(part):
             return "/".join(parts[:depth])
     return "/".join(parts) or "."
 
@@ -121,10 +116,16 @@ def _folders(tree: Tree, facts: Mapping[str, Facts]) -> tuple[Folder, ...]:
             files=files[top],
             lines=lines[top],
             language=by_language[top].most_common(1)[0][0] if by_language[top] else "",
-            purpose=next((purpose for pattern, purpose in _PURPOSES if pattern.match(top)), ""),
+            purpose=_purpose(top),
         )
         for top in ranked
     )
+
+
+def _purpose(top: str) -> str:
+    if testfiles.is_test_folder(top):
+        return "tests"
+    return next((purpose for pattern, purpose in _PURPOSES if pattern.match(top)), "")
 
 
 def _packages(tree: Tree) -> tuple[Package, ...]:
