@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -64,6 +67,23 @@ def test_exit_2_goes_to_reassess_at_once_and_exit_3_does_not_apply(stage: Stage)
     unit = stage.unit("task/m1/s1/t1")
     assert (unit.reassess_reason, unit.verdict) == ("gate_exhausted", "abandoned")
     assert len(records.gate_results(stage.read, unit.id)) == 1
+
+
+def test_a_gate_and_an_agent_take_their_programs_from_the_user_and_not_from_sfs_own_environment(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with sf's folder first on PATH, or its environment activated, for the sake of `sf` alone."""
+    own = Path(sys.prefix)
+    assert own != Path(sys.base_prefix)
+    monkeypatch.setenv("VIRTUAL_ENV", str(own))
+    monkeypatch.setenv("PATH", f"{own / 'bin'}:{os.environ['PATH']}")
+    mine = f'test "$(command -v python3)" != {own}/bin/python3'
+    stage.gate("check", f"#!/bin/sh\n{mine} && test -f seen.txt\n")
+    stage.configure(CONFIG)
+    seen = call("bash", command=f"{mine} && echo 1 > seen.txt")
+    stage.script(plan_scene(ONE), scene("execute", write("a.txt"), seen, say()), *PASSING)
+    stage.plan()
+    assert stage.auto().ending == "done"
 
 
 def test_a_skipped_gate_is_no_evidence(stage: Stage) -> None:

@@ -41,7 +41,7 @@ from sf.harness.workshop import Workshop
 from sf.observe.bus import Bus
 from sf.observe.trace import Tracer
 from sf.paths import Project, identify
-from sf.policy import sandbox
+from sf.policy import sandbox, search_path
 from sf.policy.sandbox import Sandbox
 from sf.providers.catalog import Catalog
 from sf.review import places
@@ -321,7 +321,7 @@ async def _furnish(
         sandbox=_sandbox(project, config, "profile"),
         gate_sandbox=_sandbox(project, config, "gate_profile"),
         station=project.key if isinstance(database.place, Url) else "",
-        environment=dict(os.environ),
+        environment=search_path.users_environment(project.root),
     )
     return desk
 
