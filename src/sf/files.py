@@ -22,7 +22,10 @@ def put(path: Path, content: str | bytes, mode: int | None = None, *, sync: bool
         if mode is not None:
             fresh.chmod(mode)
         fresh.replace(path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename is None:
+            # A write that the disk refuses does not say where.
+            error.filename = str(path)
         fresh.unlink(missing_ok=True)
         raise
     if sync:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -601,6 +603,27 @@ def test_doctor_finds(
     found = checks(stage)
     assert found[name][0] == verdict, found
     assert words in found[name][1]
+
+
+def test_doctor_looks_at_the_disk_of_sfs_home_too_and_names_what_is_full(stage: Stage) -> None:
+    scripted(stage)
+    verdict, detail = checks(stage)["disk"]
+    assert verdict == "pass"
+    assert f"free in {stage.project.dot}" in detail
+    assert f"free in {stage.home}" in detail
+    mount = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(stage.home)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting is refused")
+    try:
+        assert checks(stage)["disk"][0] == "warn"
+        with contextlib.suppress(OSError):
+            (stage.home / "filler").write_bytes(bytes(32 << 20))
+        said = stage.sf("doctor").stdout
+        assert re.search(rf"FAIL  disk .*no room at all in {stage.home}", said), said
+        refused = stage.sf("plan", "x").stderr
+        assert re.search(rf"No space left on device: {stage.home}\S+ \[disk_unusable\]", refused), refused
+    finally:
+        subprocess.run(["umount", "-l", str(stage.home)], check=True)
 
 
 @pytest.mark.parametrize("damage", [_empty_database, _foreign_database, _other_program])

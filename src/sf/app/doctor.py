@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sf.app import belongings, templates
-from sf.app.checks import Check
+from sf.app.checks import Check, Verdict
 from sf.app.stores import place_of
 from sf.app.trust import load_config
 from sf.domain.clock import SystemClock
@@ -23,6 +23,7 @@ from sf.workspaces.git import Git
 from sf.workspaces.repository import UserRepository
 
 _SHOWN = 10
+_VERDICTS: tuple[Verdict, ...] = ("pass", "warn", "fail")
 
 
 def examine(project: Project) -> list[Check]:
@@ -180,7 +181,17 @@ def _models(project: Project) -> Check:
 
 
 def _disk(project: Project) -> Check:
-    if not os.access(project.dot, os.W_OK):
-        return Check("disk", "fail", f"{project.dot} is not writable")
-    free = shutil.disk_usage(project.dot).free
-    return Check("disk", "warn" if free < 1 << 30 else "pass", f"{free / (1 << 30):.1f} GiB free")
+    """The project's disk, and that of sf's home, where worktrees, sf's repository and the memory are."""
+    found = [_room(folder) for folder in (project.dot, project.home)]
+    worst = max((check.verdict for check in found), key=_VERDICTS.index)
+    return Check("disk", worst, "; ".join(check.detail for check in found))
+
+
+def _room(folder: Path) -> Check:
+    there = next(path for path in (folder, *folder.parents) if path.is_dir())
+    if not os.access(there, os.W_OK):
+        return Check("disk", "fail", f"{there} is not writable")
+    free = shutil.disk_usage(there).free
+    if not free:
+        return Check("disk", "fail", f"no room at all in {folder}")
+    return Check("disk", "warn" if free < 1 << 30 else "pass", f"{free / (1 << 30):.1f} GiB free in {folder}")
