@@ -220,3 +220,17 @@ def test_findings_that_came_with_the_repository_are_refused(shop: Repository, tm
     done = run_sf(shop.root, tmp_path / "home", "init")
     assert done.returncode == 2
     assert "unsafe_config" in done.stderr
+
+
+@pytest.mark.parametrize(("manifest", "told"), [('{"dependencies": {"dep": "1"}}', True), ("{}", False)])
+def test_init_says_that_what_git_ignores_is_not_where_gates_run(
+    tmp_path: Path, manifest: str, told: bool
+) -> None:
+    repository = Repository(tmp_path / "web")
+    repository.commit({"package.json": manifest})
+    done = run_sf(repository.root, tmp_path / "home", "init", "--quick")
+    assert done.returncode == 0, done.stderr
+    assert ("package.json has installed; install it with the hook after_create" in done.stdout) is told
+    assert ('# after_create = "npm ci"' in (repository.root / ".sf/config.toml").read_text()) is told
+    assert "after_create" not in run_sf(repository.root, tmp_path / "home", "init", "--quick").stdout
+    assert run_sf(repository.root, tmp_path / "home", "config", "check").returncode == 0

@@ -15,6 +15,7 @@ from sf.app.trust import require_own_folder
 from sf.paths import Project, identify, project_at
 from sf.store.connection import transact
 from sf.store.place import Place
+from sf.survey.dependencies import dependencies_of
 from sf.survey.stack import Stack, stack_of
 from sf.survey.tree import Tree
 from sf.workspaces.git import Git
@@ -43,12 +44,21 @@ case "$log" in *"Ran 0 tests"*) echo "no tests were found"; exit 1 ;; esac
 """
 
 
+_HOOKS = """
+# Gates run in a fresh worktree: what git ignores is not there, such as what {needs} has installed.
+# [harness.hooks]
+# after_create = "npm ci"             # or whatever installs it
+"""
+
+
 class Initialised(msgspec.Struct, frozen=True):
     """What `sf init` found and wrote."""
 
     root: Path
     stack: Stack
     written: tuple[str, ...]
+    needs: str = ""
+    """A manifest of what must be installed before its gates can pass, when they were just written."""
     unwired: str = ""
     """Commands recognised since the configuration was written, which no gate runs."""
     survey: Findings | None = None
@@ -65,11 +75,13 @@ def initialise(root: Path) -> Initialised:
     """Set a repository up. Files that exist are left as they are."""
     project = project_at(root)
     files = asyncio.run(_opened(project))
-    stack = stack_of(Tree.of(project.root, files))
-    wanted = _files(stack)
+    tree = Tree.of(project.root, files)
+    stack, needs = stack_of(tree), _needs(tree)
+    wanted = _files(stack, needs)
     require_own_folder(project.dot, files)
     unwired = ""
     if project.config.exists():
+        needs = ""
         # The configuration is the user's by now: a gate that it does not name would only look like one.
         gates = [name for name in wanted if name.startswith("gates/") and not (project.dot / name).exists()]
         wanted = {name: wanted[name] for name in wanted if name not in gates}
@@ -81,7 +93,7 @@ def initialise(root: Path) -> Initialised:
     if isinstance(place, Path) and not place.exists():
         written.append(place.name)
     transact(place, lambda tx: None)
-    return Initialised(root, stack, tuple(written), unwired, earlier=tuple(_earlier(project)))
+    return Initialised(root, stack, tuple(written), needs, unwired, earlier=tuple(_earlier(project)))
 
 
 async def _opened(project: Project) -> list[str]:
@@ -98,7 +110,12 @@ def _earlier(project: Project) -> list[str]:
     return [str(path) for path in found if path != project.repository and path.exists()]
 
 
-def _files(stack: Stack) -> dict[str, tuple[str, int]]:
+def _needs(tree: Tree) -> str:
+    """The topmost manifest that names packages; empty when there is none."""
+    return next((found.found_in for found in dependencies_of(tree)), "")
+
+
+def _files(stack: Stack, needs: str) -> dict[str, tuple[str, int]]:
     """What a project gets, in this order: the configuration last, since from then on it is the user's."""
     gates = {}
     if stack.tests:
@@ -110,11 +127,11 @@ def _files(stack: Stack) -> dict[str, tuple[str, int]]:
         ".gitignore": (ignored.FILE, 0o644),
         **{f"workflows/{name}.toml": (text, 0o644) for name, text in templates.BUILT_IN.items()},
         **{f"gates/{name}.sh": (text, 0o755) for name, text in gates.items()},
-        "config.toml": (_config(stack, list(gates)), 0o644),
+        "config.toml": (_config(stack, needs, list(gates)), 0o644),
     }
 
 
-def _config(stack: Stack, gates: list[str]) -> str:
+def _config(stack: Stack, needs: str, gates: list[str]) -> str:
     listed = ", ".join(f'"./.sf/gates/{name}.sh"' for name in gates)
     tests = '"./.sf/gates/run-tests.sh"' if "run-tests" in gates else ""
     languages = ", ".join(stack.languages) or "none recognised"
@@ -123,6 +140,7 @@ def _config(stack: Stack, gates: list[str]) -> str:
         if stack.tests
         else "\n# No test command was recognised. Work without a gate is not merged: write one.\n"
     )
+    hooks = _HOOKS.format(needs=needs) if needs else ""
     return f"""\
 # sf's configuration for this project; `sf config show` prints everything that is in force.
 # Languages: {languages}
@@ -134,7 +152,7 @@ default_workflow = "feature"
 post_task = [{tests}]
 post_slice = [{listed}]
 post_milestone = []
-
+{hooks}
 # Which models work here. Keys come from ANTHROPIC_API_KEY or OPENAI_API_KEY, or from
 # [providers.<name>] api_key = "$(command)" in ~/.sf/config.toml.
 [tiers.fast]
