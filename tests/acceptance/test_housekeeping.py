@@ -605,6 +605,37 @@ def test_doctor_finds(
     assert words in found[name][1]
 
 
+def test_doctor_tries_the_gates_on_a_fresh_checkout_as_a_merge_does_and_leaves_nothing(stage: Stage) -> None:
+    scripted(stage)
+    stage.file(".gitignore", "installed.txt\n")
+    stage.commit("ignore")
+    stage.file("installed.txt", "dep\n")
+    stage.gate(
+        "check", "#!/bin/sh\ncat >/dev/null\necho started\necho BUILT > notes.txt\ntest -f installed.txt\n"
+    )
+    stage.gate("second", "#!/bin/sh\ngrep -q hello notes.txt && ! test -e /tmp/escape\n")
+    both = '["./.sf/gates/check.sh", "./.sf/gates/second.sh"]'
+    config = CONFIG.replace('post_slice = ["./.sf/gates/check.sh"]', f"post_slice = {both}")
+    stage.configure(config)
+    assert stage.sf("doctor").returncode == 0
+    before = sorted(path for path in stage.home.rglob("*") if "facade" not in path.parts)
+    failed = stage.sf("doctor", "--gates")
+    assert failed.returncode == 1
+    assert "FAIL  gates as run   check fails on the code as it is: started" in failed.stdout
+    assert "ok    gates as run   second passes on the code as it is" in failed.stdout
+    assert failed.stdout.count("gates as run") == 2
+    stage.configure(config + '[harness.hooks]\nafter_create = "touch installed.txt"\n')
+    passed = stage.sf("doctor", "--gates")
+    assert passed.returncode == 0, passed.stdout
+    stage.configure(config + '[harness.hooks]\nafter_create = "ls nothing-here"\n')
+    refused = stage.sf("doctor", "--gates")
+    assert re.search(
+        r"FAIL  after_create +after_create 'ls nothing-here' exited with 2 in the sandbox", refused.stdout
+    )
+    assert sorted(path for path in stage.home.rglob("*") if "facade" not in path.parts) == before
+    assert stage.git("status", "--porcelain", "--", ".", ":!.sf") == ""
+
+
 def test_doctor_looks_at_the_disk_of_sfs_home_too_and_names_what_is_full(stage: Stage) -> None:
     scripted(stage)
     verdict, detail = checks(stage)["disk"]

@@ -318,8 +318,8 @@ async def _furnish(
             memory, bank, lambda: desk.config.memory, database, bus=bus, log=log, tracer=tracer, clock=clock
         ),
         hooks=HookRunner(project.root, dict(os.environ), log, tracer, config.harness.hooks),
-        sandbox=_sandbox(project, config, "profile"),
-        gate_sandbox=_sandbox(project, config, "gate_profile"),
+        sandbox=sandbox_of(project, config, "profile"),
+        gate_sandbox=sandbox_of(project, config, "gate_profile"),
         station=project.key if isinstance(database.place, Url) else "",
         environment=search_path.users_environment(project.root),
     )
@@ -353,7 +353,8 @@ async def _begin_session(desk: Desk) -> None:
     await desk.database.write(write)
 
 
-def _sandbox(project: Project, config: Config, key: str) -> Sandbox:
+def sandbox_of(project: Project, config: Config, key: str) -> Sandbox:
+    """The sandbox by one key of the configuration: `profile` for agents, `gate_profile` for gates."""
     profile = getattr(config.sandbox, key)
     hidden = [project.dot, project.home]
     return sandbox.choose(profile, prefer=config.sandbox.prefer, hidden=[p for p in hidden if p.exists()])
@@ -362,7 +363,7 @@ def _sandbox(project: Project, config: Config, key: str) -> Sandbox:
 def _apply(desk: Desk, config: Config) -> None:
     """A reloaded configuration takes effect for what is dispatched from now on."""
     try:
-        sandboxes = [_sandbox(desk.project, config, key) for key in ("profile", "gate_profile")]
+        sandboxes = [sandbox_of(desk.project, config, key) for key in ("profile", "gate_profile")]
     except (InvalidConfig, SandboxUnavailable) as error:
         problems = error.problems if isinstance(error, InvalidConfig) else (error.message,)
         desk.log.warning("reloaded configuration cannot be used, the old stays", problems="; ".join(problems))

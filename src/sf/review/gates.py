@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
+from sf.config.schema import Config
 from sf.domain import events
 from sf.domain import outcomes as o
 from sf.domain.decide import Counter
@@ -18,8 +20,10 @@ from sf.errors import InvalidConfig
 from sf.harness.agent import Agent
 from sf.harness.attempt import hook_variables
 from sf.harness.desk import Desk
+from sf.harness.hooks import HookRunner
 from sf.harness.results import unit_result
-from sf.policy.sandbox import clean_env
+from sf.paths import Project
+from sf.policy.sandbox import Completed, Sandbox, clean_env
 from sf.review import links, places
 from sf.store import leases, ledger, records, sessions
 from sf.store.records import GateRecord
@@ -31,6 +35,39 @@ _TIMEOUT = 300.0
 _KILL_AFTER = 10.0
 _SWITCHES = 3
 """How often a gate is run that another branch is checked out under."""
+
+
+class Bench(Protocol):
+    """What of a desk running a script on a tree needs."""
+
+    @property
+    def project(self) -> Project:
+        """Whose gates they are."""
+        ...
+
+    @property
+    def config(self) -> Config:
+        """Their time limits."""
+        ...
+
+    @property
+    def gate_sandbox(self) -> Sandbox:
+        """Where they run."""
+        ...
+
+    @property
+    def hooks(self) -> HookRunner:
+        """What is to be done in a fresh checkout first."""
+        ...
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What they see of the user's."""
+        ...
+
+    def readable(self) -> list[Path]:
+        """What they may read below hidden folders."""
+        ...
 
 
 def gate_name(script: str | Path) -> str:
@@ -99,13 +136,54 @@ async def _said(
 
 
 async def _undo(agent: Agent, gate: str, tree: str, worktree: Worktree, before: Sequence[str]) -> None:
-    """Take back what a gate changed in the folder."""
-    await worktree.discard([name for name in await worktree.strangers() if name not in before])
-    if await worktree.snapshot() != tree:
+    if await undo(tree, worktree, before):
         agent.desk.log.warning(
             "gate changed the tree, undone", unit_id=agent.unit.id, unit_type=agent.unit.type, gate=gate
         )
+
+
+async def undo(tree: str, worktree: Worktree, before: Sequence[str]) -> bool:
+    """Take back what a gate changed in the folder; whether it changed the tree."""
+    await worktree.discard([name for name in await worktree.strangers() if name not in before])
+    changed = await worktree.snapshot() != tree
+    if changed:
         await worktree.checkout_tree(tree)
+    return changed
+
+
+async def carry_out(
+    bench: Bench, path: Path, folder: Path, variables: Mapping[str, str], told: object, *, retry: int = 0
+) -> Completed:
+    """Run a gate in a folder, in the gates' sandbox, and tell it on stdin of what it is run for."""
+    name = gate_name(path)
+    done = await bench.gate_sandbox.run(
+        [str(path)],
+        workspace=folder,
+        readable=[*links.readable(bench.project, path), *bench.readable()],
+        env=clean_env(bench.environment, {**variables, "SF_GATE_NAME": name, "SF_GATE_RETRY": str(retry)}),
+        stdin=msgspec.json.encode(told) + b"\n",
+        timeout=float(bench.config.harness.gates.timeouts.get(name, _TIMEOUT)) or math.inf,
+        grace=bench.config.harness.tool_abort_grace,
+        kill_after=_KILL_AFTER,
+    )
+    _require_reached(bench, path, None if done.timed_out else done.exit_code)
+    return done
+
+
+async def set_up(bench: Bench, folder: Path, variables: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The after_create hook in a fresh checkout, in the gates' sandbox; what failed, with its output."""
+    failed = []
+    for command in bench.hooks.commands("after_create"):
+        done = await bench.gate_sandbox.run(
+            bench.hooks.argv(command),
+            workspace=folder,
+            readable=[bench.project.dot / "hooks", *bench.readable()],
+            env=clean_env(bench.environment, variables),
+            timeout=bench.hooks.timeout("after_create"),
+        )
+        if done.exit_code != 0:
+            failed.append((f"after_create {command!r} exited with {done.exit_code}", done.output))
+    return failed
 
 
 async def _run(
@@ -118,25 +196,10 @@ async def _run(
     script_digest = digest(path)
     started_at = time.time_ns() // 1_000_000
     desk.announce(events.GATE_STARTED, unit.id, gate=name)
-    done = await desk.gate_sandbox.run(
-        [str(path)],
-        workspace=folder,
-        readable=[*links.readable(desk.project, path), *desk.readable()],
-        env=clean_env(
-            desk.environment,
-            {
-                **hook_variables(desk, unit, agent.lease.run_id, str(folder)),
-                "SF_GATE_NAME": name,
-                "SF_GATE_RETRY": str(retry),
-            },
-        ),
-        stdin=msgspec.json.encode(unit_result(desk, unit, verdict="pending")) + b"\n",
-        timeout=float(desk.config.harness.gates.timeouts.get(name, _TIMEOUT)) or math.inf,
-        grace=desk.config.harness.tool_abort_grace,
-        kill_after=_KILL_AFTER,
-    )
+    variables = hook_variables(desk, unit, agent.lease.run_id, str(folder))
+    told = unit_result(desk, unit, verdict="pending")
+    done = await carry_out(desk, path, folder, variables, told, retry=retry)
     code = None if done.timed_out else done.exit_code
-    _require_reached(desk, path, code)
     passed = code in (0, 3)
     record = GateRecord(
         gate=name,
@@ -163,10 +226,10 @@ async def _run(
     )
 
 
-def _require_reached(desk: Desk, gate: Path, code: int | None) -> None:
+def _require_reached(bench: Bench, gate: Path, code: int | None) -> None:
     """Raise InvalidConfig for a gate that is a link to what the sandbox hides: no fault of the tree's."""
-    out = links.leads_out(desk.project, gate)
-    if code in (126, 127) and out and desk.gate_sandbox.profile != "off":
+    out = links.leads_out(bench.project, gate)
+    if code in (126, 127) and out and bench.gate_sandbox.profile != "off":
         told = f"gate {gate} could not be run: it is a link that leads out of the repository, to {out}"
         raise InvalidConfig(told, hint="name that script itself as the gate, or list it in sandbox.readable")
 

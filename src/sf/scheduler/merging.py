@@ -19,7 +19,6 @@ from sf.harness import judging
 from sf.harness.agent import Agent
 from sf.harness.attempt import hook_variables, tell_undone
 from sf.harness.desk import Desk, Obstacle
-from sf.policy.sandbox import clean_env
 from sf.review import gates, places
 from sf.scheduler import joining, landed
 from sf.store import leases, records, sessions, units
@@ -262,17 +261,8 @@ async def _set_up(agent: Agent, folder: Path) -> None:
     What it cannot do there, such as fetching, is told; whether it was needed, the gates decide.
     """
     desk, unit = agent.desk, agent.unit
-    for command in desk.hooks.commands("after_create"):
-        done = await desk.gate_sandbox.run(
-            desk.hooks.argv(command),
-            workspace=folder,
-            readable=[desk.project.dot / "hooks", *desk.readable()],
-            env=clean_env(desk.environment, hook_variables(desk, unit, agent.lease.run_id, str(folder))),
-            timeout=desk.hooks.timeout("after_create"),
-        )
-        if done.exit_code != 0:
-            told = (
-                f"after_create {command!r} exited with {done.exit_code} in the sandbox of the merge's proof"
-            )
-            desk.log.warning(told, unit_id=unit.id, unit_type=unit.type, output=done.output[-500:])
-            desk.announce(events.WARNING, unit.id, detail=told)
+    variables = hook_variables(desk, unit, agent.lease.run_id, str(folder))
+    for failed, output in await gates.set_up(desk, folder, variables):
+        told = f"{failed} in the sandbox of the merge's proof"
+        desk.log.warning(told, unit_id=unit.id, unit_type=unit.type, output=output[-500:])
+        desk.announce(events.WARNING, unit.id, detail=told)

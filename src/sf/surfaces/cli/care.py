@@ -14,8 +14,11 @@ from sf.surfaces.cli.speech import Speech, money, table
 
 @click.group(invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@click.option(
+    "--gates", is_flag=True, help="Also run every gate once, on a fresh checkout of the code as it is."
+)
 @click.pass_context
-def doctor(ctx: click.Context, as_json: bool) -> int:
+def doctor(ctx: click.Context, as_json: bool, gates: bool) -> int:
     """Check configuration, workflows, gates, hooks, database, rows, git, worktrees, sandbox and keys.
 
     Exit code 0 when everything passes, 1 when anything warns or fails.
@@ -25,7 +28,12 @@ def doctor(ctx: click.Context, as_json: bool) -> int:
     from sf.app.doctor import examine
 
     speech: Speech = ctx.obj
-    checks = examine(find_project(Path.cwd()))
+    project = find_project(Path.cwd())
+    checks = examine(project)
+    if gates:
+        from sf.app.trying import try_gates
+
+        checks += try_gates(project)
     if not speech.answer(checks, as_json=as_json):
         for check in checks:
             mark = {"pass": ("ok  ", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "red")}[

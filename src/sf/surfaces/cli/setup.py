@@ -59,12 +59,9 @@ def _tell(speech: Speech, done: Initialised) -> None:
     else:
         speech.say("everything was there already; nothing was changed")
     if done.needs:
-        speech.say(
-            "installs:  gates run in a fresh worktree: what git ignores is not there, so neither is what"
-        )
-        speech.say(
-            f"           {done.needs} has installed; install it with the hook after_create ([harness.hooks])"
-        )
+        speech.say("installs:  gates run in a fresh worktree: what git ignores is not there, neither is what")
+        speech.say(f"           {done.needs} has installed; install it with the hook after_create")
+        speech.say("           → sf doctor --gates tries whether the gates pass there")
     for path in done.earlier:
         speech.say(f"an earlier sf project of this folder has left its work: git --git-dir={path} log --all")
     if done.unwired:
