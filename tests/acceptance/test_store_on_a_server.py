@@ -324,3 +324,18 @@ def test_a_unit_is_reverted_while_nobody_works_from_the_server(stage: Stage, url
     execute(place, "UPDATE units SET station = 'elsewhere-1'")
     foreign = stage.sf("revert", "m1", "--yes")
     assert foreign.returncode == 2 and "another folder: elsewhere-1" in foreign.stderr
+
+
+def test_a_goal_that_is_written_down_is_not_said_to_have_failed(stage: Stage, server: Server) -> None:
+    """A server with one connection left: the goal is written by it, and nothing else can be done."""
+    role = f"r_{ulid().lower()}"
+    server.do(f"CREATE ROLE {role} LOGIN")
+    server.do(f"GRANT CREATE ON DATABASE postgres TO {role}")
+    use(stage, server.url.value.replace("postgres:@", f"{role}:@"))
+    assert stage.sf("init").returncode == 0
+    server.do(f"ALTER ROLE {role} CONNECTION LIMIT 1")
+    done = stage.sf("plan", "Pay every customer back")
+    assert (done.returncode, "it is written down" in done.stdout + done.stderr) == (0, True), done
+    server.do(f"ALTER ROLE {role} CONNECTION LIMIT -1")
+    assert stage.sf("pause").returncode == 0
+    assert len(units.listed(stage.read)) == 1

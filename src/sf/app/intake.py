@@ -18,7 +18,7 @@ from sf.domain.facts import WorktreeMode
 from sf.domain.ids import full_id
 from sf.domain.limits import Limits
 from sf.domain.spending import Caps, micro_usd
-from sf.errors import BadUsage, ProjectLocked, SfError
+from sf.errors import BadUsage, ProjectLocked, SfError, StoreUnusable
 from sf.harness.rules import Rules
 from sf.paths import Project
 from sf.scheduler import doorbell, intents, lock
@@ -93,6 +93,17 @@ def submit(project: Project, kind: str, payload: dict[str, Any]) -> dict[str, An
     rules = rules_of(config)
     intent_id = transact(place, lambda tx: _written(tx, kind, payload, rules, now))
     doorbell.ring(project.runtime)
+    try:
+        return _seen_to(project, config, kind, intent_id)
+    except StoreUnusable as error:
+        # To say that it failed would have it said again, and done twice.
+        told = f"it is written down, and the next command, or sf auto, applies it; meanwhile {error.message}"
+        raise Queued(told, hint=error.hint) from error
+
+
+def _seen_to(project: Project, config: Config, kind: str, intent_id: str) -> dict[str, Any]:
+    """The answer to an intent that is written down: by the live loop, or here when none is alive."""
+    place, rules = stores.chosen(project, config), rules_of(config)
     read = open_reader(place)
     deadline = time.monotonic() + _PATIENCE
     while (answer := _answer(read, intent_id)) is None:
