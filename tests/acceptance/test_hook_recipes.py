@@ -153,6 +153,19 @@ def test_what_a_shell_command_does_to_dependencies_the_gate_of_the_page_refuses(
     assert (stage.root / "requirements.txt").read_text() == "one\n"
 
 
+def test_a_hook_before_a_tool_has_the_variables_of_every_hook(stage: Stage) -> None:
+    told = stage.root.parent / "told"
+    stage.hook("tell", f"#!/bin/sh\nenv | grep ^SF_ > {told}\n")
+    stage.configure(CONFIG + '[harness.hooks]\npre_tool_use = ["./.sf/hooks/tell.sh"]\n')
+    stage.workflow("short", SHORT)
+    stage.script(scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan(adhoc=True, workflow="short")
+    assert stage.auto().ending == "done"
+    names = {line.partition("=")[0] for line in told.read_text().splitlines()}
+    documented = {"PROJECT_ROOT", "UNIT_ID", "UNIT_TYPE", "PHASE", "RUN_ID", "WORKSPACE"}
+    assert names >= {f"SF_{name}" for name in documented}
+
+
 @needs_tools
 def test_a_hook_can_refuse_a_tool_call_and_the_agent_reads_why(stage: Stage) -> None:
     stage.hook("deps", RECIPES["no-new-dependencies"])

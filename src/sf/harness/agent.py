@@ -25,6 +25,7 @@ from sf.harness.bounds import Areas
 from sf.harness.calls import Caller
 from sf.harness.chapters import Chapters
 from sf.harness.desk import Desk
+from sf.harness.notice import hook_variables
 from sf.harness.progress import Progress
 from sf.harness.prompts import Prompt
 from sf.harness.site import WorkSite
@@ -283,9 +284,11 @@ class Agent:
             "phase": unit.phase.value,
             "run_id": self.lease.run_id,
         }
-        variables = {"SF_UNIT_ID": unit.id, "SF_PHASE": unit.phase.value, MARK: self.lease.run_id}
         return await desk.hooks.refusal(
-            payload, cwd=desk.project.root, trace_id=self._trace_id, variables=variables
+            payload,
+            cwd=desk.project.root,
+            trace_id=self._trace_id,
+            variables=hook_variables(desk, unit, self.lease.run_id, str(self.place.folder)),
         )
 
     def _pace(self) -> Pace:

@@ -38,6 +38,7 @@ from sf.harness import artifacts, work
 from sf.harness.agent import Agent
 from sf.harness.desk import Desk
 from sf.harness.hooks import HookType
+from sf.harness.notice import hook_variables, unit_payload
 from sf.harness.settle import Ending
 from sf.harness.workshop import Place
 from sf.policy import orphans
@@ -177,27 +178,6 @@ async def _run_in_place(desk: Desk, kind: HookType, unit: Unit, lease: Lease, pl
     if desk.hooks.commands(kind):
         await place.worktree.refresh_agent_git()
         await run_hook(desk, kind, unit, lease, place.folder)
-
-
-def unit_payload(unit: Unit) -> dict[str, object]:
-    """A unit as hooks and gates are told of it."""
-    fields = ("id", "type", "title", "description", "priority", "metadata", "workflow", "parent_id")
-    return {name: getattr(unit, name) for name in fields}
-
-
-def hook_variables(desk: Desk, unit: Unit, run_id: str, workspace: str) -> dict[str, str]:
-    """The environment variables that hooks and gates get."""
-    return {
-        "SF_PROJECT_ROOT": str(desk.project.root),
-        "SF_HOME": str(desk.project.home),
-        "SF_UNIT_ID": unit.id,
-        "SF_UNIT_TYPE": unit.type,
-        "SF_RUN_ID": run_id,
-        "SF_PHASE": unit.phase.value,
-        "SF_ATTEMPT": str(unit.attempt),
-        "SF_WORKSPACE": workspace,
-        "SF_TRACE_FILE": str(desk.tracer.current_file()),
-    }
 
 
 def _current_task() -> asyncio.Task[object]:

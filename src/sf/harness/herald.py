@@ -10,8 +10,8 @@ from collections import Counter, deque
 from sf.domain import events
 from sf.domain.events import Event
 from sf.errors import SfError
-from sf.harness.attempt import hook_variables, unit_payload
 from sf.harness.desk import Desk
+from sf.harness.notice import hook_variables, unit_payload
 from sf.store import units
 
 _PATIENCE = 30.0

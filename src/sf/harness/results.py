@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from sf.domain.units import Unit
-from sf.harness.attempt import unit_payload
 from sf.harness.desk import Desk
+from sf.harness.notice import unit_payload
 from sf.store import records, runs
 
 Told = Literal["success", "failure", "abandoned", "canceled", "pending"]

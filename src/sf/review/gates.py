@@ -18,9 +18,9 @@ from sf.domain.decide import Counter
 from sf.domain.excerpt import head_and_tail
 from sf.errors import InvalidConfig
 from sf.harness.agent import Agent
-from sf.harness.attempt import hook_variables
 from sf.harness.desk import Desk
 from sf.harness.hooks import HookRunner
+from sf.harness.notice import hook_variables
 from sf.harness.results import unit_result
 from sf.paths import Project
 from sf.policy.sandbox import Completed, Sandbox, clean_env

@@ -17,8 +17,9 @@ from sf.domain.utf8 import escaped, quoted
 from sf.errors import NoProduct
 from sf.harness import judging
 from sf.harness.agent import Agent
-from sf.harness.attempt import hook_variables, tell_undone
+from sf.harness.attempt import tell_undone
 from sf.harness.desk import Desk, Obstacle
+from sf.harness.notice import hook_variables
 from sf.review import gates, places
 from sf.scheduler import joining, landed
 from sf.store import leases, records, sessions, units

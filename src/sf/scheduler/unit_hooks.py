@@ -7,8 +7,8 @@ from typing import Any, Literal
 from sf.domain import events
 from sf.domain.units import Unit
 from sf.errors import HookFailed, HookTimeout
-from sf.harness.attempt import hook_variables
 from sf.harness.desk import Desk
+from sf.harness.notice import hook_variables
 from sf.harness.results import unit_result
 
 
