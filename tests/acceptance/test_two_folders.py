@@ -125,6 +125,33 @@ def test_what_a_folder_that_is_gone_had_begun_can_be_abandoned_by_anyone(pair: t
     assert units.to_wind_up(here.read, here.project.key) == []
 
 
+def test_a_claim_of_another_host_that_ends_between_two_looks_is_taken_over(pair: tuple[Stage, Stage]) -> None:
+    here, _ = pair
+    here.script(plan_scene({"title": "S", "tasks": [task("one")]}), *SCENES[1:])
+    unit = here.plan("one")
+    rules, place = rules_of(load_config(here.project)), place_of(here.project)
+
+    def lose(tx: Tx) -> None:
+        gone = {"holder": "gone#1@1", "host": "gone", "station": here.project.key}
+        assert claims.take(tx, here.unit(unit), rules=rules, now=SystemClock().now(), **gone) is not None
+
+    transact(place, lose)
+    ticks: list[Event] = []
+
+    def watch(event: Event) -> None:
+        if event.name == events.AUTO_LOOP:
+            ticks.append(event)
+            if len(ticks) == 1:
+                transact(
+                    place,
+                    lambda tx: tx.run("UPDATE units SET claim_until = 1 WHERE claim_holder LIKE 'gone%'"),
+                )
+
+    result = here.auto(watch=watch)
+    assert (result.ending, result.detail) == ("done", "")
+    assert here.unit(unit).verdict == "success"
+
+
 def test_what_another_folder_has_to_wind_up_is_not_taken_along(pair: tuple[Stage, Stage]) -> None:
     here, there = pair
     here.script(plan_scene({"title": "S", "tasks": [task("one")]}), SCENES[1], *PASSING)

@@ -150,12 +150,13 @@ class Loop:
         return not self._roster and not self._waits_for_time() and not self._wake.is_set()
 
     def _waits_for_time(self) -> bool:
-        """Whether something that may be dispatched is due later."""
+        """Whether something that may be dispatched is due later, or came due since the tick looked."""
         desk, selection = self._desk, self._selection
         if selection.spent(self._dispatched):
             return False
         if selection.only is None:
-            return self._upkeep.look().next_due is not None
+            seen = self._upkeep.look()
+            return seen.next_due is not None or seen.expired > 0
         return any(selection.covers(unit) for unit in units.due_later(desk.database.read, desk.station))
 
     async def _tick(self) -> None:

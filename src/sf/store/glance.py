@@ -18,7 +18,7 @@ class Glance(msgspec.Struct, frozen=True):
     session: str | None
     """The session's status, if there is a session."""
     expired: int
-    """Running units of other holders whose claim has ended."""
+    """Running units of other holders whose claim has ended, with a run that can be."""
     claim_due: Instant | None
     """When the next claim of another holder ends, unless it is renewed."""
     unit_due: Instant | None

@@ -3,7 +3,8 @@ SELECT
   (SELECT COUNT(*) FROM intents WHERE applied_at IS NULL) AS intents,
   (SELECT status FROM sessions WHERE status <> 'complete' ORDER BY id DESC LIMIT 1) AS session,
   (SELECT COUNT(*) FROM units WHERE phase_status = 'running' AND claim_until < :now AND claim_holder <> :holder
-    AND (:station = '' OR COALESCE(station, :station) = :station)) AS expired,
+    AND (:station = '' OR COALESCE(station, :station) = :station)
+    AND EXISTS (SELECT 1 FROM runs r WHERE r.unit_id_snap = units.id AND r.ended_at IS NULL)) AS expired,
   (SELECT MIN(claim_until) FROM units WHERE phase_status = 'running' AND claim_until >= :now AND claim_holder <> :holder
     AND (:station = '' OR COALESCE(station, :station) = :station)) AS claim_due,
   (SELECT MIN(due_at) FROM units WHERE due_at IS NOT NULL
