@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import sf
+from sf.app.doctor import examine
 from sf.app.moving import move
 from sf.app.stores import place_of
 from sf.domain.clock import SystemClock
@@ -65,6 +66,16 @@ def test_a_goal_becomes_merged_commits_with_every_row_on_the_server(stage: Stage
     assert all(PASSWORD not in answer.stdout + answer.stderr for answer in done)
     log = (stage.project.dot / "log" / "sf.log").read_text()
     assert PASSWORD not in log
+
+
+def test_doctor_tells_that_a_server_takes_no_writes(stage: Stage, url: str) -> None:
+    use(stage, url)
+    transact(place_of(stage.project), lambda tx: None)
+    found = {check.name: check for check in examine(stage.project)}
+    assert found["database"].verdict == "pass"
+    use(stage, f"{url}&options=-cdefault_transaction_read_only%3Don")
+    found = {check.name: check for check in examine(stage.project)}
+    assert found["database"].verdict == "fail" and "takes no writes" in found["database"].detail
 
 
 def test_two_folders_share_a_store_and_neither_takes_the_others_work(

@@ -189,6 +189,69 @@ async def test_a_server_that_is_away_for_a_moment_is_waited_for(server: Server) 
     database.close()
 
 
+def with_role(server: Server, place: Url, rights: str = "SUPERUSER") -> tuple[str, Url]:
+    """A role of its own for a place, and the place's url with it."""
+    role = f"r_{place.schema}"
+    server.do(f"CREATE ROLE {role} {rights} LOGIN")
+    return role, Url(place.value.replace("//postgres:", f"//{role}:"), place.schema)
+
+
+async def test_a_server_that_takes_no_writes_for_a_moment_is_waited_for(server: Server, url: Url) -> None:
+    role, place = with_role(server, url)
+    database = Database(place)
+    server.do(f"ALTER ROLE {role} SET default_transaction_read_only = on")
+    end_connections(server, place)
+    back = threading.Timer(1, server.do, [f"ALTER ROLE {role} RESET default_transaction_read_only"])
+    back.start()
+    assert await database.write(plant_tasks) == [A], "as when it takes over from another"
+    back.join()
+    database.close()
+
+
+async def test_a_server_that_takes_no_writes_is_told_as_such(server: Server, url: Url) -> None:
+    role, place = with_role(server, url)
+    transact(place, plant_tasks)
+    database = Database(place)
+    database.hurry()
+    server.do(f"ALTER ROLE {role} SET default_transaction_read_only = on")
+    end_connections(server, place)
+    with pytest.raises(StoreUnusable, match="takes no writes") as late:
+        await database.write(plant_tasks)
+    database.close()
+    with pytest.raises(StoreUnusable, match="takes no writes") as early:
+        transact(place, plant_tasks)
+    assert "standby" in early.value.hint and late.value.hint == early.value.hint
+    assert [unit.id for unit in units.listed(open_reader(place))] == [A], "it can be read"
+
+
+async def test_a_role_that_may_only_read_is_told_what_it_lacks(server: Server, url: Url) -> None:
+    transact(url, plant_tasks)
+    role, place = with_role(server, url, "")
+    server.do(f"GRANT USAGE ON SCHEMA {url.schema} TO {role}")
+    server.do(f"GRANT SELECT ON ALL TABLES IN SCHEMA {url.schema} TO {role}")
+    database = Database(place)
+    with pytest.raises(StoreUnusable, match="permission denied") as refused:
+        await database.write(plant_tasks)
+    database.close()
+    assert refused.value.hint.startswith("grant the url's role")
+
+
+async def test_a_transaction_that_slept_too_long_is_a_lost_connection(url: Url) -> None:
+    place = Url(f"{url.value}&options=-cidle_in_transaction_session_timeout%3D200", url.schema)
+    database = Database(place)
+
+    def asleep(tx: Tx) -> None:
+        plant_tasks(tx)
+        time.sleep(0.6)
+        tx.one("SELECT 1")
+
+    with pytest.raises(StoreUnusable) as lost:
+        await database.write(asleep)
+    assert "asleep" in lost.value.hint
+    assert await database.write(plant_tasks) == [A], "nothing of the other was kept"
+    database.close()
+
+
 def test_a_server_that_is_not_there_is_a_typed_error_without_the_password(tmp_path: Path) -> None:
     nowhere = Url(f"postgresql://me:hunter2@/x?host={tmp_path}", "s")
     for opener in (Database, open_reader, lambda place: transact(place, plant_tasks)):

@@ -18,7 +18,8 @@ from sf.errors import InvalidConfig, SfError
 from sf.paths import Project
 from sf.scheduler import lock
 from sf.store import invariants, units
-from sf.store.connection import open_reader
+from sf.store.connection import engine_of, open_reader
+from sf.store.place import Place
 from sf.workspaces.git import Git
 from sf.workspaces.repository import UserRepository
 
@@ -94,7 +95,17 @@ def _database(project: Project) -> Check:
         if whole is None or whole[0] != "ok":
             return Check("database", "fail", f"damaged: {whole[0] if whole else 'unreadable'}")
         return Check("database", "pass", f"schema version {migrate.newest()}")
+    _require_writes(place)
     return Check("database", "pass", f"schema version {migrate.newest()} on {place}")
+
+
+def _require_writes(place: Place) -> None:
+    """Raise StoreUnusable when a server takes no writes: it can be read all the same."""
+    engine = engine_of(place)
+    try:
+        engine.connect_writing().close()
+    except engine.errors as error:
+        raise engine.unusable("write", error) from error
 
 
 def _units(project: Project) -> Check:

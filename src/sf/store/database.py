@@ -157,12 +157,16 @@ class Database:
                 self._writer.execute("RELEASE job")
             job.tx = tx
         except Exception as error:
-            if self._engine.is_outage(error):
+            if self._engine.is_outage(error) or self._lost_by(error):
                 raise
             job.error = error
             if nested:
                 self._writer.execute("ROLLBACK TO job")
                 self._writer.execute("RELEASE job")
+
+    def _lost_by(self, error: Exception) -> bool:
+        """Whether the database is gone, whatever the driver calls it."""
+        return isinstance(error, self._engine.errors) and self._writer.is_lost
 
     def _deliver(self, group: list[_Job]) -> None:
         for job in group:

@@ -38,9 +38,11 @@ SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepaliv
 SELECT name, setting::bigint / 1000.0 AS seconds FROM pg_settings
 WHERE name IN ('lock_timeout', 'idle_in_transaction_session_timeout')
 UNION ALL SELECT 'pid', pg_backend_pid()
+UNION ALL SELECT 'read_only', (current_setting('transaction_read_only') = 'on')::int
 """
 """What the operator set stays, but for commits that would be lost with the server. A machine that vanished
-lets go of its locks within a minute. Answers how long each may take, and the server's own pid for it."""
+lets go of its locks within a minute. Answers how long each may take, the server's own pid for it, and whether
+it takes no writes."""
 _HOLDERS = """
 SELECT a.application_name AS name, EXTRACT(EPOCH FROM clock_timestamp() - a.xact_start)::bigint AS seconds
 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
@@ -58,6 +60,17 @@ _TYPES = (
     (re.compile(r"(?<=\w) TEXT\b(?<!\bAS TEXT)"), ' TEXT COLLATE "C"'),
     (re.compile(r"\s*\bWITHOUT ROWID\b"), ""),
 )
+_SLEPT = "was this machine asleep? Look (sf status) before you say it again"
+_CURES = {
+    "25006": "is it a standby, or was it made read-only because its disk is full?",
+    "42501": "grant the url's role every right on the schema and on its tables",
+    "25P03": _SLEPT,
+    "25P04": _SLEPT,
+}
+"""What helps when the server lets nobody write, or not this role, or ended a transaction that took too long.
+
+By SQLSTATE: the driver counts these among a program's own mistakes, and older ones do not name the last.
+"""
 _QUOTED = re.compile(r"('(?:[^']|'')*')")
 
 
@@ -67,10 +80,13 @@ class ServerConnection:
     Parameters are bound by psycopg, not by the server, which would have to guess the type of `:name IS NULL`.
     """
 
+    _writes = True
+
     def __init__(self, url: Url, haste: Haste | None = None) -> None:
         self._url = url
         self._haste = haste or Haste()
         self._idle_limit = self._turn_limit = 0.0
+        self._read_only = False
         self._raw = self._connect()
 
     def _connect(self) -> Wire:
@@ -94,6 +110,7 @@ class ServerConnection:
         limits = {row["name"]: float(row["seconds"]) for row in answers}
         self._idle_limit = limits["idle_in_transaction_session_timeout"]
         self._turn_limit = limits["lock_timeout"]
+        self._read_only = bool(limits["read_only"])
         # Not as the driver has it: what stands between may make up one of its own.
         raw.pid = int(limits["pid"])
         if self._url.schema:
@@ -119,14 +136,19 @@ class ServerConnection:
     def begin(self) -> None:
         """Open a transaction and take the project's lock; it is let go with the transaction.
 
-        Raises LockNotAvailable, naming the holder, when another writer had it all the time.
+        Raises LockNotAvailable, naming the holder, when another writer had it all the time. A server that
+        takes no writes is left: the one that does may be another one, at the same url.
         """
         # Read committed whatever the server's default: a snapshot taken before the lock would be an old one.
         taken = self._raw.execute(
-            f"BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_try_advisory_xact_lock({LOCK}) AS taken"
+            "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT current_setting('transaction_read_only') = 'on' AS"
+            f" read_only, pg_try_advisory_xact_lock({LOCK}) AS taken"
         )
         taken.nextset()
         row = taken.fetchone()
+        if row is not None and row["read_only"]:
+            self.close()
+            raise _takes_no_writes()
         if row is not None and row["taken"]:
             return
         # Asked for by itself: a server that makes others wait says nothing, like one that is gone.
@@ -216,18 +238,29 @@ class ServerConnection:
                 f"the database's encoding is {encoding}", hint="create it with ENCODING 'UTF8'"
             )
 
+    def require_writable(self) -> None:
+        """Raise ReadOnlySqlTransaction when the server takes no writes."""
+        if self._read_only:
+            raise _takes_no_writes()
+
     @property
     def is_lost(self) -> bool:
         """Whether the server is gone."""
         return self._raw.closed
 
     def mend(self) -> None:
-        """Connect again, patiently: a server that restarts is back in a moment."""
+        """Connect again, patiently: a server that restarts, or takes over, is back in a moment."""
         deadline = time.monotonic() + _PATIENCE
         while True:
             try:
                 self._raw = self._connect()
+                if self._writes:
+                    self.require_writable()
                 return
+            except psycopg.errors.ReadOnlySqlTransaction:
+                self.close()
+                if self._haste.wanted or time.monotonic() >= deadline:
+                    raise
             except psycopg.OperationalError:
                 if self._haste.wanted or time.monotonic() >= deadline:
                     raise
@@ -238,6 +271,10 @@ class ServerConnection:
         self._raw.close()
 
 
+def _takes_no_writes() -> psycopg.Error:
+    return psycopg.errors.ReadOnlySqlTransaction("the server takes no writes: it is read-only")
+
+
 def _signature(url: Url) -> str:
     """What the server shows as the name of a connection: who it is, within the 63 bytes that are kept."""
     return f"process {os.getpid()} on {socket.gethostname()[:16]} {url.schema}".rstrip()
@@ -245,6 +282,8 @@ def _signature(url: Url) -> str:
 
 class ReadingConnection(ServerConnection):
     """Cannot write. Looks again on a new connection when the server is gone: a read may be repeated."""
+
+    _writes = False
 
     def _connect(self) -> Wire:
         raw = super()._connect()
@@ -309,8 +348,10 @@ class PostgresEngine:
         self._haste = Haste()
 
     def is_outage(self, error: Exception) -> bool:
-        """Whether the server failed, or the way to it."""
-        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+        """Whether the server failed, or the way to it, or it lets nobody write, or not this role."""
+        if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+            return True
+        return isinstance(error, psycopg.Error) and error.sqlstate in _CURES
 
     @property
     def name(self) -> str:
@@ -329,6 +370,7 @@ class PostgresEngine:
         connection = ServerConnection(self._url, self._haste)
         try:
             connection.require_utf8()
+            connection.require_writable()
             connection.ensure_schema()
         except BaseException:
             connection.close()
@@ -380,4 +422,6 @@ def unusable(url: Url, what: str, error: Exception) -> StoreUnusable:
         return StoreUnusable(f"whether it was written to {url} is not known: {said}", hint=hint)
     if isinstance(error, psycopg.errors.LockNotAvailable):
         hint = "try again when it is done"
+    if isinstance(error, psycopg.Error):
+        hint = _CURES.get(error.sqlstate or "", hint)
     return StoreUnusable(f"cannot {what} {url}: {said}", hint=hint)
