@@ -139,6 +139,27 @@ async def test_a_writer_that_hangs_in_its_transaction_is_waited_for_until_the_se
     assert "the server ends it after 1 s" in told[0]
 
 
+def test_an_operators_limit_for_statements_is_none_for_the_turn_to_write(url: Url) -> None:
+    short = Url(f"{url.value}&options=-cstatement_timeout%3D200", url.schema)
+    transact(short, plant_tasks)
+    begun = threading.Event()
+
+    def at_length(tx: Tx) -> None:
+        begun.set()
+        time.sleep(1)
+
+    def limit(tx: Tx) -> str:
+        row = tx.one("SHOW statement_timeout")
+        assert row is not None
+        return str(row[0])
+
+    first = threading.Thread(target=transact, args=(url, at_length))
+    first.start()
+    assert begun.wait(10)
+    assert transact(short, limit) == "200ms", "it waited for the other, and the limit is as it was"
+    first.join(10)
+
+
 # --- a server that goes away ---
 
 

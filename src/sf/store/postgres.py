@@ -151,10 +151,12 @@ class ServerConnection:
             raise _takes_no_writes()
         if row is not None and row["taken"]:
             return
+        # The operator's limit for a statement is for those that work, not for one that waits for its turn.
+        self._raw.execute("SET LOCAL statement_timeout = 0")
         # Asked for by itself: a server that makes others wait says nothing, like one that is gone.
         self._raw.turn = self._turn_limit
         try:
-            self._raw.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
+            self._raw.execute(f"SELECT pg_advisory_xact_lock({LOCK}); SET LOCAL statement_timeout TO DEFAULT")
         except psycopg.errors.LockNotAvailable:
             self.rollback()
             raise psycopg.errors.LockNotAvailable(f"lock timeout: {self._holder()}") from None
