@@ -346,6 +346,24 @@ def test_projects_in_one_database_do_not_see_each_other(server: Server) -> None:
 # --- the bell and the seat ---
 
 
+def test_of_a_search_path_the_first_schema_is_the_store(server: Server) -> None:
+    own, team = (f"{server.fresh().schema} Team" for _ in range(2))
+    for name in (own, team):
+        server.do(f'CREATE SCHEMA "{name}"')
+
+    def along(*names: str) -> Url:
+        path = ",".join(f'"{name}"' for name in names).replace(" ", "\\ ")
+        return Url(f"{server.url.value}&options={quote(f'-csearch_path={path}')}")
+
+    transact(along(team), plant_tasks)
+    transact(along(own, team), lambda tx: None)
+    assert units.listed(open_reader(along(own, team))) == [], "a store of its own"
+    assert [unit.id for unit in units.listed(open_reader(along("absent", team)))] == [A]
+    with pytest.raises(StoreUnusable, match="no schema") as refused:
+        transact(along("absent"), plant_tasks)
+    assert "create it" in refused.value.hint
+
+
 async def test_a_command_anywhere_wakes_the_loop_with_its_commit(url: Url) -> None:
     transact(url, plant_tasks)
     rung = asyncio.Event()

@@ -30,6 +30,7 @@ LOCK = "hashtextextended('sf.write.' || current_schema(), 0)"
 SEAT = "hashtextextended('sf.seat.' || current_schema(), 0)"
 CHANNEL = "'sf.' || md5(current_schema())"
 _SETTINGS = """
+SELECT set_config('search_path', quote_ident(current_schema()), false) WHERE current_schema() IS NOT NULL;
 SELECT set_config(name, wanted, false)
 FROM (VALUES ('lock_timeout', '0', '10s'), ('idle_in_transaction_session_timeout', '0', '60s'),
   ('synchronous_commit', 'off', 'on')) AS settings(name, unless, wanted)
@@ -40,7 +41,8 @@ WHERE name IN ('lock_timeout', 'idle_in_transaction_session_timeout')
 UNION ALL SELECT 'pid', pg_backend_pid()
 UNION ALL SELECT 'read_only', (current_setting('transaction_read_only') = 'on')::int
 """
-"""What the operator set stays, but for commits that would be lost with the server. A machine that vanished
+"""Of a search path only the first schema is kept that there is: tables of another one are not this store's.
+What the operator set stays, but for commits that would be lost with the server. A machine that vanished
 lets go of its locks within a minute. Answers how long each may take, the server's own pid for it, and whether
 it takes no writes."""
 _HOLDERS = """
@@ -127,9 +129,13 @@ class ServerConnection:
         )
 
     def ensure_schema(self) -> None:
-        """Make the schema that the place names, if it is not there."""
+        """Make the schema that the place names, if it is not there. Raises StoreUnusable where a url must."""
         row = self.execute("SELECT current_schema() AS name").fetchone()
-        if self._url.schema and row is not None and row["name"] is None:
+        if row is not None and row["name"] is None:
+            if not self._url.schema:
+                raise StoreUnusable(
+                    f"no schema that the search_path of {self._url} names is there", hint="create it first"
+                )
             with contextlib.suppress(psycopg.errors.UniqueViolation):  # another process was first
                 self._raw.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(self._url.schema)))
 
