@@ -17,6 +17,7 @@ from sf.errors import ProjectLocked, StoreTooNew
 from sf.scheduler.lock import ProjectLock
 from sf.store import migrate, units
 from sf.store.connection import engine_of, open_reader, transact, writing
+from sf.store.engine import Engine
 from sf.store.place import Place, Url
 from sf.store.postgres import Listening, PostgresEngine
 from sf.store.sqlite import SqliteEngine
@@ -113,6 +114,37 @@ def test_no_schema_is_changed_under_an_autopilot_that_works(place: Place) -> Non
     assert f"process {pid} on {socket.gethostname()[:16]}" in told.value.message
     assert f"Ctrl-C there or kill {pid} on " in told.value.hint
     assert execute(place, "SELECT MAX(version) FROM schema_migrations") == [(migrate.newest() - 1,)]
+
+
+def test_who_changes_the_schema_is_waited_for_and_not_to_be_killed(server: Server) -> None:
+    place = server.fresh()
+    transact(place, plant_tasks)
+    execute(place, f"DELETE FROM schema_migrations WHERE version = {migrate.newest()}")
+    line = Listening(place)
+    assert line.take_seat(alone=True)
+    with pytest.raises(ProjectLocked, match="changes the schema") as told:
+        transact(place, plant_tasks)
+    line.close()
+    assert "kill" not in told.value.hint
+
+
+def test_a_new_store_is_seen_with_nothing_or_with_all_of_it(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = engine_of(place)
+    making, looking = engine.connect_writing(), engine.connect_writing()
+    seen: set[int] = set()
+    statements = migrate.Migration.statements
+
+    def looked_at(self: migrate.Migration, engine: Engine) -> list[str]:
+        seen.add(migrate.current(looking))
+        return statements(self, engine)
+
+    monkeypatch.setattr(migrate.Migration, "statements", looked_at)
+    migrate.upgrade(making, engine)
+    assert seen == {0} and migrate.current(looking) == migrate.newest()
+    making.close()
+    looking.close()
 
 
 def test_a_holder_of_another_container_with_this_pid_is_another_process(tmp_path: Path) -> None:

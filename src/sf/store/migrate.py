@@ -6,9 +6,9 @@ They are written for SQLite; each engine says how it reads them. A migration tha
 
 from __future__ import annotations
 
-import contextlib
 import re
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -94,33 +94,43 @@ def upgrade(connection: Connection, engine: Engine) -> None:
     version = refuse_newer(connection, engine)
     if version == newest():
         return
-    # Where there is nothing yet, nobody is at work; who makes it at the same time takes turns.
-    with engine.alone(connection) if version else contextlib.nullcontext():
-        _apply(connection, engine)
+    if version == 0:
+        # Nobody is at work where there is nothing yet. Who makes it at the same time takes turns, and sees
+        # nothing or all of it: who saw a part would take this for an upgrade, which needs the store alone.
+        _apply(connection, engine, known())
+        return
+    with engine.alone(connection):
+        for migration in known():
+            _apply(connection, engine, [migration])
 
 
-def _apply(connection: Connection, engine: Engine) -> None:
-    """Each migration in a transaction of its own."""
-    for migration in known():
-        connection.begin()
-        try:
-            connection.execute(engine.schema(_TABLE))
-            # Looked at again under the lock: another process may have been first.
-            if current(connection) < migration.version:
-                for statement in migration.statements(engine):
-                    connection.execute(statement)
-                connection.execute(
-                    _APPLIED,
-                    {
-                        "version": migration.version,
-                        "now": time.time_ns() // 1_000_000,
-                        "description": migration.description,
-                    },
-                )
-            connection.commit()
-        except BaseException:
-            connection.rollback()
-            raise
+def _apply(connection: Connection, engine: Engine, steps: Sequence[Migration]) -> None:
+    """What is missing of some migrations, in one transaction."""
+    connection.begin()
+    try:
+        connection.execute(engine.schema(_TABLE))
+        # Looked at again under the lock: another process may have been first.
+        version = current(connection)
+        for migration in steps:
+            if version < migration.version:
+                _make(connection, engine, migration)
+        connection.commit()
+    except BaseException:
+        connection.rollback()
+        raise
+
+
+def _make(connection: Connection, engine: Engine, migration: Migration) -> None:
+    for statement in migration.statements(engine):
+        connection.execute(statement)
+    connection.execute(
+        _APPLIED,
+        {
+            "version": migration.version,
+            "now": time.time_ns() // 1_000_000,
+            "description": migration.description,
+        },
+    )
 
 
 def _split(script: str) -> list[str]:

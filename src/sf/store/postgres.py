@@ -20,7 +20,7 @@ import psycopg.errors
 from psycopg.pq import TransactionStatus
 from psycopg.sql import SQL, Identifier
 
-from sf.errors import StoreUnusable
+from sf.errors import ProjectLocked, StoreUnusable
 from sf.store.engine import UPGRADE_PATIENCE, Connection, busy
 from sf.store.place import Url
 from sf.store.sql import Query, with_placeholders
@@ -46,7 +46,8 @@ What the operator set stays, but for commits that would be lost with the server.
 lets go of its locks within a minute. Answers how long each may take, the server's own pid for it, and whether
 it takes no writes."""
 _HOLDERS = """
-SELECT a.application_name AS name, EXTRACT(EPOCH FROM clock_timestamp() - a.xact_start)::bigint AS seconds
+SELECT a.application_name AS name, l.mode = 'ExclusiveLock' AS alone,
+  EXTRACT(EPOCH FROM clock_timestamp() - a.xact_start)::bigint AS seconds
 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
 WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
   AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -183,9 +184,10 @@ class ServerConnection:
         ended = f"; if it hangs, the server ends it after {self._idle_limit:.0f} s"
         return f"{self._who(row)} has held it{held}{ended}"
 
-    def seated(self) -> list[str]:
-        """Who has a seat at the store, as far as the server tells."""
-        return [self._who(row) for row in self._raw.execute(_HOLDERS.format(SEAT).encode())]
+    def seated(self, *, alone: bool = False) -> list[str]:
+        """Who has a seat at the store, or the only one there is, as far as the server tells."""
+        rows = self._raw.execute(_HOLDERS.format(SEAT).encode())
+        return [self._who(row) for row in rows if row["alone"] or not alone]
 
     def _who(self, row: ServerRow) -> str:
         return row["name"].removesuffix(self._url.schema).strip() or "another program"
@@ -400,13 +402,23 @@ class PostgresEngine:
         deadline = time.monotonic() + UPGRADE_PATIENCE
         while not connection.sits_alone():
             if time.monotonic() >= deadline:
-                raise busy(self.name, connection.seated())
+                raise self._occupied(connection)
             time.sleep(0.05)
         try:
             yield
         finally:
             with contextlib.suppress(psycopg.Error):  # a connection that is lost has let go of it
                 connection.execute(f"SELECT pg_advisory_unlock({SEAT})")
+
+    def _occupied(self, connection: ServerConnection) -> ProjectLocked:
+        """What a store is reported as in which others sit; who sits there alone is soon done."""
+        alone = connection.seated(alone=True)
+        if not alone:
+            return busy(self.name, connection.seated())
+        return ProjectLocked(
+            f"{alone[0]} changes the schema of {self.name} or moves its rows: nothing was changed",
+            hint="run this again when it is done",
+        )
 
     def schema(self, statement: str) -> str:
         """A statement of a migration, with PostgreSQL's types, and text in the order that SQLite keeps."""
