@@ -14,7 +14,7 @@ import pytest
 import sf
 from sf.app.doctor import examine
 from sf.app.moving import move
-from sf.app.stores import place_of
+from sf.app.stores import from_url, place_of
 from sf.domain.clock import SystemClock
 from sf.domain.ids import ulid
 from sf.domain.knowledge import Lesson
@@ -23,7 +23,7 @@ from sf.scheduler.lock import ProjectLock
 from sf.scheduler.notices import seat
 from sf.store import knowledge, units
 from sf.store.connection import transact
-from sf.store.place import Url
+from sf.store.place import Place, Url
 from sf.store.tx import Tx
 from tests.support.stage import PASSING, Stage, plan_scene, run_sf, say, scene, start_sf, task, write
 from tests.support.stores import Server, execute
@@ -210,6 +210,26 @@ def test_a_copy_that_fails_keeps_nothing(stage: Stage, url: str) -> None:
     for wrong in ("mysql://x/y", f"postgresql://me:{PASSWORD}@extra@host/x", "nonsense"):
         done = stage.sf("store", "migrate", wrong)
         assert (done.returncode, "invalid_config" in done.stderr, PASSWORD in done.stderr) == (2, True, False)
+
+
+def guarded(place: Place, when: str, does: str) -> None:
+    """Have the server do something with every unit that is written to a place, then or when it commits."""
+    execute(
+        place,
+        f"CREATE FUNCTION act() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {does}; RETURN NEW; END $$;"
+        f"CREATE {when} EXECUTE FUNCTION act()",
+    )
+
+
+def test_a_copy_whose_commit_was_cut_off_is_not_said_to_be_gone(stage: Stage, url: str) -> None:
+    stage.plan("a goal")
+    target = from_url(stage.project, url)
+    transact(target, lambda tx: None)
+    when = "CONSTRAINT TRIGGER cut AFTER INSERT ON units DEFERRABLE INITIALLY DEFERRED FOR EACH ROW"
+    guarded(target, when, "PERFORM pg_terminate_backend(pg_backend_pid())")
+    with pytest.raises(StoreUnusable, match="is not known") as told:
+        move(stage.project, url)
+    assert "nothing was kept" not in told.value.line() and PASSWORD not in told.value.line()
 
 
 def test_a_copy_to_a_file_is_there_whole_or_not_at_all(stage: Stage, url: str) -> None:

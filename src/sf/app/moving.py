@@ -118,7 +118,7 @@ def _copied(source: Place, target: Place, station: str, *, others_gone: bool) ->
                 units.bind(Tx(filling), station)
                 if isinstance(source, Path):
                     knowledge.bind(Tx(filling), station)
-            filling.commit()
+            _commit(new, filling)
         except (*old.errors, *new.errors) as error:
             raise StoreUnusable(f"the copy failed and nothing was kept: {error}") from error
         return rows
@@ -129,6 +129,18 @@ def _begin(engine: Engine, connection: Connection) -> None:
         connection.begin()
     except engine.errors as error:
         raise engine.unusable("lock", error) from error
+
+
+def _commit(engine: Engine, connection: Connection) -> None:
+    try:
+        connection.commit()
+    except engine.errors as error:
+        if not connection.is_lost:
+            raise
+        raise StoreUnusable(
+            f"whether the copy was kept in {engine.name} is not known: {error}",
+            hint="say it again: if the other store is said to have rows then, every one of them arrived",
+        ) from error
 
 
 def _refuse_foreign(tx: Tx, station: str) -> None:
