@@ -232,6 +232,19 @@ def test_a_copy_whose_commit_was_cut_off_is_not_said_to_be_gone(stage: Stage, ur
     assert "nothing was kept" not in told.value.line() and PASSWORD not in told.value.line()
 
 
+def test_a_copy_to_a_server_that_is_slow_is_not_ended_by_the_other(stage: Stage, url: str) -> None:
+    use(stage, f"{url}&options=-cidle_in_transaction_session_timeout%3D300")
+    stage.project.database.unlink()
+    stage.plan("a goal")
+    name = ulid().lower()
+    execute(place_of(stage.project), f"CREATE SCHEMA t_{name}")
+    aim = f"{url}&options=-csearch_path%3Dt_{name}"
+    target = Url(url, schema=f"t_{name}")
+    transact(target, lambda tx: None)
+    guarded(target, "TRIGGER slow BEFORE INSERT ON units FOR EACH ROW", "PERFORM pg_sleep(1)")
+    assert move(stage.project, aim).rows["units"] == 1
+
+
 def test_a_copy_to_a_file_is_there_whole_or_not_at_all(stage: Stage, url: str) -> None:
     use(stage, url)
     stage.project.database.unlink()

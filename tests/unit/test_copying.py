@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -13,8 +14,10 @@ from sf.domain.dialogue import Usage
 from sf.domain.runs import TurnKind
 from sf.errors import StoreNotEmpty
 from sf.store import copying, runs
+from sf.store.engine import Connection
 from sf.store.place import Place
 from sf.store.runs import TurnRecord
+from sf.store.tx import Cursor, Tx
 from tests.support.ground import Ground
 from tests.support.stores import RULE_BROKEN, Server
 
@@ -51,6 +54,21 @@ def fill(ground: Ground) -> None:
     ground.intend("pause")
 
 
+class Told:
+    """A connection that keeps what it was told."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.told: list[str] = []
+
+    def execute(self, sql: str, *parameters: Mapping[str, Any]) -> Cursor:
+        self.told.append(sql)
+        return self._connection.execute(sql, *parameters)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
 def test_every_row_arrives_as_it_was(ends: tuple[Ground, Ground]) -> None:
     old, new = ends
     before = old.dump()
@@ -62,6 +80,22 @@ def test_every_row_arrives_as_it_was(ends: tuple[Ground, Ground]) -> None:
     assert copied == {name: len(rows) for name, rows in before.items() if name != "schema_migrations"}
     assert copied["messages"] == 2
     assert new.unit("task/a1").parent_id == "milestone/m1"
+
+
+def test_many_rows_go_in_few_statements_of_a_size_that_is_taken(ends: tuple[Ground, Ground]) -> None:
+    old, new = ends
+    text = "INSERT INTO workflow_pins VALUES (:hash, 'n', :content, 1)"
+
+    def pin(tx: Tx) -> None:
+        for number in range(2_000):
+            tx.run(text, hash=f"{number:04}", content="x" * (600_000 if number < 3 else 10))
+
+    old.write(pin)
+    target = Told(new.connection)
+    copied = new.write(lambda tx: copying.copy(old.connection, cast(Connection, target)))
+    assert copied["workflow_pins"] >= 2_000
+    assert len([sql for sql in target.told if 'INTO "workflow_pins"' in sql]) in range(8, 20)
+    assert new.dump()["workflow_pins"] == old.dump()["workflow_pins"]
 
 
 def test_a_copy_that_breaks_off_leaves_nothing(ends: tuple[Ground, Ground]) -> None:

@@ -126,6 +126,7 @@ def _copied(source: Place, target: Place, station: str, *, others_gone: bool) ->
 
 def _begin(engine: Engine, connection: Connection) -> None:
     try:
+        connection.linger()
         connection.begin()
     except engine.errors as error:
         raise engine.unusable("lock", error) from error

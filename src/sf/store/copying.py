@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from sf.errors import StoreNotEmpty, StoreUnusable
 from sf.store.engine import Connection
 from sf.store.tx import Row
 
 _CHUNK = 500
+_VALUES = 900
+"""In one statement; the oldest SQLite takes 999."""
+_BYTES = 1_000_000
 _OWN = "schema_migrations"
 
 
@@ -86,7 +90,23 @@ def _parents_first(rows: Sequence[Row]) -> list[Row]:
 def _insert(target: Connection, table: str, rows: Sequence[Row]) -> None:
     names = list(rows[0].keys())
     listed = ", ".join(f'"{name}"' for name in names)
-    places = ", ".join(f":v{number}" for number in range(len(names)))
-    statement = f'INSERT INTO "{table}" ({listed}) VALUES ({places})'
+    for some in _handfuls(rows, _VALUES // len(names)):
+        values = [value for row in some for value in row]
+        places = (f":v{number}" for number in range(len(values)))
+        tuples = ", ".join(f"({', '.join(islice(places, len(names)))})" for _ in some)
+        statement = f'INSERT INTO "{table}" ({listed}) VALUES {tuples}'
+        target.execute(statement, {f"v{number}": value for number, value in enumerate(values)})
+
+
+def _handfuls(rows: Sequence[Row], most: int) -> Iterator[list[Row]]:
+    """Rows for one statement each: a server may be far away, and neither takes statements without end."""
+    some: list[Row] = []
+    size = 0
     for row in rows:
-        target.execute(statement, {f"v{number}": row[name] for number, name in enumerate(names)})
+        weight = sum(len(value) for value in row if isinstance(value, str | bytes))
+        if some and (len(some) >= most or size + weight > _BYTES):
+            yield some
+            some, size = [], 0
+        some.append(row)
+        size += weight
+    yield some

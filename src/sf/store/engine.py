@@ -42,6 +42,10 @@ class Connection(Protocol):
         """The tables that a table refers to."""
         ...
 
+    def linger(self) -> None:
+        """Let its transactions last, although they say nothing for long while another one is filled."""
+        ...
+
     @property
     def patience(self) -> float:
         """For how many seconds a writer that may wait does so for one that hangs in its transaction."""

@@ -217,6 +217,10 @@ class ServerConnection:
             with contextlib.suppress(psycopg.Error):
                 self._raw.execute("ROLLBACK")
 
+    def linger(self) -> None:
+        """Let its transactions last; one of a machine that vanished is ended by the network's own limits."""
+        self._raw.execute("SET idle_in_transaction_session_timeout = 0")
+
     def has_table(self, name: str) -> bool:
         """Whether the schema has a table of this name."""
         row = self.execute(

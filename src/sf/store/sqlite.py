@@ -40,6 +40,9 @@ class FileConnection(sqlite3.Connection):
     def mend(self) -> None:
         """A file is never lost."""
 
+    def linger(self) -> None:
+        """Nobody ends a file's transactions."""
+
     def tables(self) -> list[str]:
         """Every table of the file."""
         found = self.execute(
