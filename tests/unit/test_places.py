@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -10,6 +11,7 @@ from sf.errors import NotAProject, SecretUnavailable
 from sf.harness import artifacts
 from sf.paths import Project, find_project, sf_home
 from sf.secrets import NO_KEY, resolve
+from sf.store.place import Url, has_password, problem
 from sf.testing.clock import FakeClock
 
 
@@ -105,3 +107,20 @@ def test_a_command_that_fails_says_so_without_what_it_printed() -> None:
         with pytest.raises(SecretUnavailable) as failed:
             resolve("openai", command, has_base_url=False)
         assert "half-a-secret" not in failed.value.line()
+
+
+@pytest.mark.parametrize(
+    "password", ["7?sesame", "?sesame", "7/sesame", "7#sesame", "a@sesame", "word?sesame", "7,8?sesame"]
+)
+def test_a_password_that_is_not_encoded_is_refused_and_not_repeated(password: str) -> None:
+    url = f"postgresql://me:{password}@127.0.0.1:5432/db?sslmode=require"
+    wrong = problem(url)
+    assert "percent-encode" in wrong and "sesame" not in wrong
+    assert problem(url.replace(password, quote(password, safe=""))) == ""
+
+
+def test_a_url_may_name_several_servers() -> None:
+    url = "postgresql://me:sesame@one:5432,two:5433,three/db?target_session_attrs=read-write"
+    assert problem(url) == "" and has_password(url)
+    assert str(Url(url, "s")) == "postgresql://me@one:5432,two:5433,three/db schema s"
+    assert "percent-encode" in problem(url.replace("5433", "port"))

@@ -23,9 +23,9 @@ class Url(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         parts = urlsplit(self.value)
         user = f"{parts.username}@" if parts.username else ""
-        port = f":{parts.port}" if parts.port else ""
+        hosts = ",".join(f"{host}:{port}" if port else host for host, port in _hosts(parts.netloc))
         schema = f" schema {self.schema}" if self.schema else ""
-        return f"postgresql://{user}{parts.hostname or ''}{port}{parts.path}{schema}"
+        return f"postgresql://{user}{hosts}{parts.path}{schema}"
 
     def __repr__(self) -> str:
         return f"Url({self})"
@@ -43,14 +43,20 @@ def problem(text: str) -> str:
     """What is wrong with a url, in words that repeat none of it; empty for nothing."""
     try:
         parts = urlsplit(text)
-        parts.port  # noqa: B018  (reading it is the check)
+        _hosts(parts.netloc)
     except ValueError:
         return "is not a url; percent-encode what is special in it"
     if parts.scheme not in SCHEMES:
         return "must begin with postgresql://"
-    if parts.netloc.count("@") > 1 or "@" in parts.path or parts.fragment:
+    if parts.netloc.count("@") > 1 or "@" in parts.path + parts.query or parts.fragment:
         return "has a special character in its user or password: percent-encode it"
     return ""
+
+
+def _hosts(netloc: str) -> list[tuple[str, int | None]]:
+    """The servers of which the first that answers is meant, each with its port. Raises ValueError."""
+    ends = [urlsplit(f"//{end}") for end in netloc.rpartition("@")[2].split(",")]
+    return [(end.hostname or "", end.port) for end in ends]
 
 
 def canonical(text: str) -> str:
