@@ -391,8 +391,8 @@ def test_a_page_of_the_database_that_is_damaged_is_told_by_every_command(stage: 
         file.write(b"\xff" * size)
     for command in (["status"], ["why", "task/a1"], ["auto"], ["doctor"], ["abandon", "task/a1", "no"]):
         done = stage.sf(*command)
-        assert done.returncode == 1, (command, done.stdout, done.stderr)
         told = done.stdout + done.stderr
+        assert done.returncode == 1 or "it is written down" in told, (command, told)
         assert "malformed" in told and "[internal]" not in told, (command, told)
         assert "the file is damaged" in told or command == ["doctor"], told
 
