@@ -28,7 +28,7 @@ from sf.workspaces.owned import OwnedRepository
 from sf.workspaces.repository import UserRepository
 from sf.workspaces.worktree import Worktree, checkout_folder, discard
 
-_LAST_LINES = 30
+_LAST_LINES = 5
 
 
 @dataclass(frozen=True)
@@ -125,4 +125,4 @@ def _judged(name: str, done: Completed) -> Check:
 
 def _last(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return one_line(unsteering(" | ".join(lines[-_LAST_LINES:])), 2000) or "it said nothing"
+    return one_line(unsteering(" | ".join(lines[-_LAST_LINES:])), 600) or "it said nothing"
