@@ -331,6 +331,17 @@ async def cut_off(project: Project, *, landed: bool) -> tuple[str, str]:
     return old, new
 
 
+async def test_a_landing_that_died_while_it_was_cleared_away_is_finished(project: Project) -> None:
+    """Its index is in place, and its own copy of it is gone already."""
+    _, new = await cut_off(project, landed=True)
+    user_git(project.root, "read-tree", new)
+    (project.base / "state" / "landing" / "index").unlink()
+    assert "finished" in (await project.user.recover_landing() or "")
+    assert await project.user.recover_landing() is None
+    assert await project.tip() == new
+    assert user_git(project.root, "status", "--porcelain") == ""
+
+
 @pytest.mark.parametrize("landed", [False, True])
 async def test_locks_that_a_person_removed_are_taken_again(project: Project, landed: bool) -> None:
     old, new = await cut_off(project, landed=landed)

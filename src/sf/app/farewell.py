@@ -25,7 +25,8 @@ class Farewell:
         """Wait no longer for the listener whose turn it is; before the first turn this does nothing."""
         if self._closing is not None:
             self.is_cut_short = True
-            self._closing.cancel()
+            # Not before it has begun: one that is cancelled earlier could not even say what was left.
+            asyncio.get_running_loop().call_soon(self._closing.cancel)
 
     async def bid(self, *listeners: Listener) -> None:
         """Close everyone in turn."""

@@ -185,9 +185,10 @@ async def settle_leftover(git: Git, layout: Layout, state: Path, desk: Desk) -> 
     said = f"the landing of {journal.new[:12]} on {journal.branch} was {'finished' if landed else 'undone'}"
     if journal.step == "moving":
         await desk.relock(journal)
-        if await _is_as_left(git, layout, facade, desk, journal, landed=landed):
+        left_at = await _left_at(git, layout, facade, desk, journal, landed=landed)
+        if left_at is not None:
             await _restore.bring(git, layout.root, facade, journal, desk, forward=landed)
-            if landed:
+            if landed and left_at != journal.new:
                 desk.install_index(journal)
         else:
             said = f"a landing on {journal.branch} was cut off; its checkout has changed since: left alone"
@@ -196,25 +197,28 @@ async def settle_leftover(git: Git, layout: Layout, state: Path, desk: Desk) -> 
     return said
 
 
-async def _is_as_left(
+async def _left_at(
     git: Git, layout: Layout, facade: Path, desk: Desk, journal: Journal, *, landed: bool
-) -> bool:
-    """Return whether nobody has worked with git in the checkout since: they may have removed the locks."""
+) -> str | None:
+    """Return which commit the checkout's index is at: the new one once it was installed.
+
+    None when somebody has worked with git there since: they may have removed the locks.
+    """
     if _facade.copy_head(layout, facade) != f"ref: refs/heads/{journal.branch}":
-        return False
+        return None
     expected = journal.new if landed else journal.old
     if await read_ref(git, facade, f"refs/heads/{journal.branch}") != expected:
-        return False
+        return None
     index = desk.index.with_name("found")
     index.unlink(missing_ok=True)
     if layout.index.exists():
         copy_index(layout.index, index)
-    for commit in (journal.old, *([journal.new] if landed else [])):
+    for commit in (*([journal.new] if landed else []), journal.old):
         flags = ("--cached", "--quiet", "--ignore-submodules=all", "--no-ext-diff", commit, "--")
         output = await git.run("diff-index", *flags, git_dir=facade, index=index, ok=(0, 1))
         if output.code == 0:
-            return True
-    return False
+            return commit
+    return None
 
 
 async def _has_landed(git: Git, facade: Path, journal: Journal) -> bool:
