@@ -3,7 +3,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN_STAMP := $(VENV)/.run-stamp
 DEV_STAMP := $(VENV)/.dev-stamp
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
+# The files list every package with its hash: there is nothing to resolve, and what is newer outside does not matter.
+LOCKED := -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps
+PIP := $(BIN)/python $(LOCKED)
 
 .PHONY: help demo test chaos fast check format install bench bench-memory soak generate conformance golden golden-db clean
 
@@ -34,7 +36,7 @@ test: $(DEV_STAMP) ## the whole suite
 	@$(BIN)/python -m pytest -n 2
 
 chaos: $(DEV_STAMP) ## kills and faults at every single boundary; hours
-	@SF_CHAOS=full $(BIN)/python -m pytest tests/chaos -n 2
+	@SF_CHAOS=full $(BIN)/python -m pytest tests/chaos -n 2 --dist worksteal
 
 fast: $(DEV_STAMP) ## the unit tests
 	@$(BIN)/python -m pytest tests/unit -n 2
@@ -53,7 +55,7 @@ format: $(DEV_STAMP) ## rewrite the files in the project's format
 .bench/.stamp: requirements/bench.txt
 	@echo "setting up .bench with the peers …"
 	@$(PYTHON) -m venv .bench
-	@.bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt
+	@.bench/bin/python $(LOCKED) -r requirements/bench.txt
 	@.bench/bin/python scripts/link_package.py
 	@touch $@
 
@@ -63,7 +65,7 @@ bench: .bench/.stamp ## measure sf against its peers; BENCH=transition runs one
 .bench-memory/.stamp: requirements/bench-memory.txt
 	@echo "setting up .bench-memory with the peers …"
 	@$(PYTHON) -m venv .bench-memory
-	@.bench-memory/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench-memory.txt
+	@.bench-memory/bin/python $(LOCKED) -r requirements/bench-memory.txt
 	@.bench-memory/bin/python scripts/link_package.py
 	@touch $@
 

@@ -12,7 +12,7 @@ SfError
 │   ├── UnknownUnit, UnknownBlocker, UnknownQuestion, UnknownRescue
 │   ├── InvalidConfig, MissingWorkflow, InvalidWorkflow, InvalidPlan, InvalidPlaybook, InvalidPrompt
 │   ├── InvalidTransition, WrongState, ProjectLocked (exit 5)
-│   ├── StoreTooNew, StoreTooOld, StoreNotEmpty, StoreUnusable, DiskUnusable
+│   ├── StoreTooNew, StoreTooOld, StoreNotEmpty, StoreForeign, StoreUnusable, DiskUnusable
 │   ├── SecretUnavailable, UnsafeConfig, UnsupportedRepository, WorkMissing (BranchGone)
 │   └── MemoryUnavailable (MemoryOpening), MemoryRefused
 └── RunFailure        a run ended abnormally; `recovery` says what the orchestrator does
@@ -261,6 +261,12 @@ class StoreNotEmpty(Mistake):
     """A store that rows were to be copied into has rows of its own."""
 
     code = "store_not_empty"
+
+
+class StoreForeign(Mistake):
+    """A store holds the rows of another repository."""
+
+    code = "store_foreign"
 
 
 class StoreUnusable(Mistake):

@@ -29,12 +29,12 @@ def put(path: Path, content: str | bytes, mode: int | None = None, *, sync: bool
         fresh.unlink(missing_ok=True)
         raise
     if sync:
-        sync_folder(path.parent)
+        sync_path(path.parent)
 
 
-def sync_folder(folder: Path) -> None:
-    """Make what was created, renamed or removed in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def sync_path(path: Path) -> None:
+    """Make a file's content durable, or what was created, renamed or removed in a folder."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

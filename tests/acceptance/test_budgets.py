@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import time
 
 from sf.app import reports
-from sf.domain.events import TURN_ENDED, Event
+from sf.domain.events import AUTO_LOOP, TURN_ENDED, Event
 from sf.domain.units import HoldKind
 from sf.scheduler.admission import Selection
 from sf.store import attention, blockers, runs, spending
+from sf.store.connection import transact
 from sf.surfaces.cli.look import parse_date
-from tests.support.stage import CONFIG, PASSING, Scene, Stage, call, plan_scene, say, scene, task, write
+from tests.support.stage import (
+    CONFIG,
+    PASSING,
+    Scene,
+    Stage,
+    call,
+    plan_scene,
+    say,
+    scene,
+    start_sf,
+    task,
+    write,
+)
 
 ONE = {"title": "S", "tasks": [task("T")]}
 SHORT = CONFIG.replace("[harness]", "[harness]\nmax_output_tokens = 1000", 1)
@@ -42,6 +58,38 @@ def test_a_session_without_money_stops_with_its_own_exit_code_and_goes_on_when_a
     assert (stage.root / "a.txt").exists()
 
 
+def _answered_later(stage: Stage, deadline: str) -> None:
+    (stage.home / "config.toml").write_text(
+        '[memory]\nmode = "off"\n[attention]\n'
+        f'defaults.session_budget = "100"\ndeadlines.session_budget = "{deadline}"\n'
+    )
+
+
+def test_a_session_without_money_waits_for_the_default_that_gives_it_more(stage: Stage) -> None:
+    _answered_later(stage, "300ms")
+    _priced(stage, "session_usd = 2.0")
+    assert stage.auto().ending == "done"
+    [asked] = stage.read.all("SELECT answer, answered_by FROM attention")
+    assert tuple(asked) == ("100", "default")
+
+
+def test_money_that_nobody_allowed_in_time_is_there_at_the_next_start(stage: Stage) -> None:
+    _answered_later(stage, "1h")
+    _priced(stage, "session_usd = 2.0")
+
+    def watch(event: Event) -> None:
+        if event.name == AUTO_LOOP and not event.data["running"] and attention.waiting(stage.read):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    assert stage.auto(watch=watch).ending in ("budget", "interrupted")
+    [asked] = attention.waiting(stage.read)
+    hour = 3_600_000
+    transact(stage.project.database, lambda tx: tx.run("UPDATE attention SET due_at = due_at - :by", by=hour))
+    assert stage.auto().ending == "done"
+    assert [row["answer"] for row in stage.read.all("SELECT answer FROM attention")] == ["100"]
+    assert spending.account(stage.read, "session", asked.session_id).allowance == 100_000_000
+
+
 def test_nobody_is_asked_for_money_when_nothing_is_left_to_spend_it_on(stage: Stage) -> None:
     _priced(stage, "session_usd = 1.05")
     stage.plan("another")
@@ -56,10 +104,6 @@ def test_nobody_is_asked_for_money_when_nothing_is_left_to_spend_it_on(stage: St
 
 def test_a_limit_that_was_raised_takes_the_question_with_it(stage: Stage) -> None:
     """There is room for one request at a time: what cannot be paid is not tried again, and nobody answers."""
-    (stage.home / "config.toml").write_text(
-        '[memory]\nmode = "off"\n[attention]\n'
-        'defaults.session_budget = "100"\ndeadlines.session_budget = "1h"\n'
-    )
     tier = '[tiers.standard]\nmodels = ["script:{}"]'
     dear = SHORT.replace(tier.format("test"), tier.format("dear"))
     stage.configure(dear + "[budget]\nsession_usd = 0.5\n")
@@ -80,7 +124,7 @@ def test_a_limit_that_was_raised_takes_the_question_with_it(stage: Stage) -> Non
     assert "may spend $8.00" in asked.question and asked.question.endswith("up to $10.00")
     assert shown["detail"] == asked.question
     stage.configure(dear + "[budget]\nsession_usd = 50.0\n")
-    assert stage.auto(Selection(most=1)).ending == "done", "it does not wait for the deadline"
+    assert stage.auto(Selection(most=1)).ending == "done"
     assert attention.waiting(stage.read) == [] and list(blockers.open_blockers(stage.read)) == []
     assert spending.account(stage.read, "session", asked.session_id).allowance == 0
 
@@ -166,8 +210,25 @@ def test_a_request_that_was_cut_off_counts_at_its_estimate(stage: Stage) -> None
         "runs": sum(run["cost_micro_usd"] for unit in UNITS for run in reports.why(stage.project, unit).runs),
     }
     assert everywhere == dict.fromkeys(everywhere, report["cost_micro_usd"])
+    assert "of which $1.60 at most: cut off before the answer → sf cost" in stage.sf("status").stdout
     for row in reports.history(stage.project, **NO_FILTER):
         assert row["cost_micro_usd"] == spending.account(stage.read, "unit", row["unit_id"]).spent
+
+
+def test_what_is_only_reserved_is_not_told_as_spent(stage: Stage) -> None:
+    stage.script(scene("research", {"fault": "stall", "seconds": 60}), price={"input": 0, "output": 100})
+    stage.plan()
+    with start_sf(stage.root, stage.home, "auto") as process:
+        deadline = time.monotonic() + 30
+        while not reports.status(stage.project).reserved_micro_usd and time.monotonic() < deadline:
+            time.sleep(0.05)
+        told = stage.sf("status").stdout
+        process.kill()
+    assert "0 tokens, $0.0000 + $1.60 reserved" in told
+    assert next(line for line in told.splitlines() if line.startswith("Running:")).endswith(
+        " 0 $0.0000 + $1.60 reserved  do it"
+    )
+    assert "at most" not in told
 
 
 def test_a_review_is_priced_as_a_whole_before_its_first_part(stage: Stage) -> None:

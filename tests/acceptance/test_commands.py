@@ -529,6 +529,29 @@ def test_a_command_beside_an_autopilot_that_starts_is_answered_by_it(stage: Stag
         autopilot.join()
 
 
+def test_an_autopilot_is_steered_although_its_configuration_became_unusable(stage: Stage) -> None:
+    """It goes on with the last one that was usable, so it can be asked to stop."""
+    stage.workflow("short", SHORT)
+    stage.script(scene("execute", write("a.txt"), say()), *PASSING, latency_ms=500)
+    stage.plan("one", workflow="short", adhoc=True)
+    usable = stage.project.config.read_text()
+    paused: list[int] = []
+
+    def pause() -> None:
+        stage.configure(f"{usable}[nonsense\n")
+        paused.append(stage.sf("pause").returncode)
+
+    def watch(event: Event) -> None:
+        if event.name == events.RUN_STARTED and not pausing.is_alive() and not paused:
+            pausing.start()
+
+    pausing = threading.Thread(target=pause)
+    assert stage.auto(watch=watch).ending == "paused"
+    pausing.join()
+    assert paused == [0]
+    assert stage.sf("resume").returncode == 2, "with none alive the configuration decides"
+
+
 def test_what_was_queued_is_applied_before_a_newer_command_and_a_refusal_of_it_is_told(stage: Stage) -> None:
     stage.plan()
     stage.queue("pause")

@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from sf.domain import events
 from sf.domain.decide import Counter
 from sf.domain.events import Event
 from sf.domain.phases import Phase
@@ -140,3 +141,59 @@ def test_what_was_merged_by_a_killed_run_and_then_called_off_counts_as_merged(
     (row,) = [row for row in records.evidence(stage.read, unit) if row["kind"] == "merge"]
     assert stage.git("merge-base", "--is-ancestor", row["commit_id"], "main") == ""
     assert "sf revert" in stage.project.log_file("").read_text()
+
+
+@pytest.mark.parametrize("called_off", [True, False])
+def test_a_merge_of_a_killed_run_is_known_by_what_it_brought_in_not_by_its_words(
+    stage: Stage, called_off: bool
+) -> None:
+    """The person's next commit was put on record instead, or the unit counted as not merged."""
+    stage.script(scene("execute", write("a.txt"), say()), scene("tdd", write("tests/a.txt"), say()), *PASSING)
+    stage.workflow("short", SHORT)
+    stage.plan(adhoc=True, workflow="short")
+    env = {**os.environ, "SF_HOME": str(stage.home)}
+    killed = subprocess.run([sys.executable, "-c", _KILLED_BEFORE_THE_RECORD], cwd=stage.root, env=env)
+    assert killed.returncode == -signal.SIGKILL
+    stage.git("commit", "-q", "--amend", "-m", "In my own words")
+    merge = stage.git("rev-parse", "HEAD")
+    stage.file("mine.txt", "mine\n")
+    stage.commit("nothing to do with it")
+    if called_off:
+        stage.submit("abandon", unit_id="task/a1", reason="we do not want that")
+    assert stage.auto().ending == "done"
+    assert stage.unit("task/a1").succeeded
+    found = records.evidence(stage.read, "task/a1")
+    assert [row["commit_id"] for row in found if row["kind"] == "merge"] == [merge]
+
+
+_KILLED_IN_A_LANDING = """
+import os, signal, sys
+from sf.workspaces._landing import Landing
+async def dies(*_): os.kill(os.getpid(), signal.SIGKILL)
+Landing._move_files = dies
+from sf.surfaces.cli.main import run
+sys.exit(run(["auto"]))
+"""
+
+
+@pytest.mark.parametrize("cut", [None, 0, 40, -1])
+def test_a_start_after_a_killed_landing_neither_waits_for_its_locks_nor_is_held_by_its_journal(
+    stage: Stage, cut: int | None
+) -> None:
+    """Its index.lock is young, as that of a git at work; a journal that was cut short names nothing."""
+    _script(stage)
+    stage.plan()
+    env = {**os.environ, "SF_HOME": str(stage.home)}
+    killed = subprocess.run([sys.executable, "-c", _KILLED_IN_A_LANDING], cwd=stage.root, env=env)
+    assert killed.returncode == -signal.SIGKILL
+    assert (stage.root / ".git/index.lock").exists()
+    journal = stage.project.facade / "landing.json"
+    if cut is not None:
+        journal.write_bytes(journal.read_bytes()[:cut])
+    began = time.monotonic()
+    assert stage.auto().ending == "done"
+    assert time.monotonic() - began < 30
+    assert stage.git("status", "--porcelain", "-uno") == "" and not journal.exists()
+    assert not list((stage.root / ".git").rglob("*.lock")) and not list((stage.root / ".git").rglob("*.keep"))
+    told = [str(event.data["detail"]) for event in stage.named(events.WARNING)]
+    assert any("cut short" in detail if cut is not None else "was undone" in detail for detail in told)

@@ -14,7 +14,7 @@ import pytest
 from sf.providers.playbooks import parse
 from sf.store import knowledge, records, runs, units
 from sf.store.connection import open_reader
-from tests.support.stage import run_sf
+from tests.support.stage import CONFIG, Stage, run_sf
 
 
 @pytest.fixture(scope="module")
@@ -108,3 +108,14 @@ def test_no_edit_of_the_script_fits_twice() -> None:
     assert len(edits) >= 5
     for edit in edits:
         assert edit["old"] not in edit["new"]
+
+
+def test_the_whole_playbook_of_the_documentation_takes_a_goal_to_a_merge(stage: Stage) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "scripted-model.md").read_text(encoding="utf-8")
+    [text] = re.findall(r'```toml\n(name = "whole".*?)```', page, re.DOTALL)
+    (stage.project.dot / "playbooks").mkdir()
+    (stage.project.dot / "playbooks" / "whole.toml").write_text(text, encoding="utf-8")
+    stage.configure(CONFIG.replace("script:test", "script:whole"))
+    stage.plan("Greet")
+    assert stage.auto().ending == "done"
+    assert stage.git("show", "main:hello.txt") == "hello"

@@ -204,6 +204,19 @@ def test_a_post_unit_hook_that_refuses_stops_the_session(stage: Stage) -> None:
     assert stage.unit("slice/m1/s1").verdict is None
 
 
+def test_a_post_unit_hook_that_cannot_be_run_is_refused_before_a_unit_ends(stage: Stage) -> None:
+    """It would be told of no unit that ends until it is mended, and not of those afterwards either."""
+    _ready(stage, CONFIG + '[harness.hooks]\npost_unit = ["./.sf/hooks/post.sh"]\n')
+    refused = stage.sf("auto")
+    assert refused.returncode == 2
+    assert "post.sh': there is no such file" in refused.stderr
+    assert stage.unit("milestone/m1").attempt == 0
+    stage.hook("post", '#!/bin/sh\necho $SF_UNIT_ID >> "$SF_PROJECT_ROOT/../told"\n')
+    assert stage.auto().ending == "done"
+    told = (stage.root.parent / "told").read_text().split()
+    assert sorted(told) == ["milestone/m1", "slice/m1/s1", "task/m1/s1/t1"]
+
+
 def test_of_a_unit_that_one_post_unit_hook_refuses_the_others_are_told(stage: Stage) -> None:
     stage.hook("one", "#!/bin/sh\nexit 1\n")
     stage.hook("two", '#!/bin/sh\necho $SF_UNIT_ID >> "$SF_PROJECT_ROOT/../told"\nexit 4\n')

@@ -346,13 +346,17 @@ def test_what_no_commit_can_hold_is_moved_out_of_the_worktrees_and_counted(stage
     (among / "link").symlink_to("/nowhere")
     subprocess.run(["git", "init", "-q", "inner/deeper"], cwd=among, check=True)
     (among / "inner/deeper/work.txt").write_text("not committed\n")
+    subprocess.run(["git", "clone", "-q", stage.root, "clone"], cwd=among, check=True)
+    (stage.root / "later.txt").write_text("later\n")
+    subprocess.run(["git", "fetch", "-q", stage.root, f"{stage.commit('later')}:later"], cwd=among / "clone")
+    stage.git("reset", "-q", "--hard", "HEAD~1")
     assert checks(stage)["leftovers"][0] == "warn"
     assert {step["what"] for step in cleaned(stage)} >= {"park and remove"}
     assert checks(stage)["leftovers"] == ("pass", "none")
     kept = json.loads(stage.sf("rescue", "list", "--json").stdout)["set_aside"]
-    assert len(kept) == 3
+    assert len(kept) == 4
     there = {path.name for folder in kept for path in Path(folder).rglob("*")}
-    assert {"notes.txt", "link", "work.txt"} <= there
+    assert {"notes.txt", "link", "work.txt", "later"} <= there, "a clone is kept with its branches"
     assert "set aside" in stage.sf("status").stdout
 
 

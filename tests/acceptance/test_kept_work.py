@@ -191,6 +191,25 @@ def test_commits_of_a_worktree_that_was_deleted_by_hand_are_parked(stage: Stage)
     assert _parked(stage) == parked
 
 
+def test_what_lies_where_a_new_units_folder_is_to_be_is_parked(one: Stage) -> None:
+    """The rows are gone, and other work is planned under the same names: the folder was another unit's."""
+    one.plan()
+    one.file("notes.txt", "not committed\n")
+    assert one.auto().ending == "waiting"
+    (_workspace(one) / "mine.txt").write_text("a day's work\n")
+    for file in one.project.dot.glob("sf.db*"):
+        file.unlink()
+    one.git("checkout", "-q", "notes.txt")
+    one.script(
+        plan_scene({"title": "Another", "tasks": [task("A")]}),
+        scene("execute", write("b.txt"), say()),
+        *PASSING,
+    )
+    one.plan()
+    assert one.auto().ending == "done"
+    assert any("mine.txt" in files for files in _parked(one).values())
+
+
 def test_work_is_parked_although_its_branch_was_renamed(waiting: Stage) -> None:
     waiting.git("branch", "-m", "main", "trunk")
     waiting.submit("abandon", unit_id="milestone/m1", reason="no")

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from sf.app import planning
-from tests.support.stage import PASSING, SHORT, Stage, call, say, scene, write
+from tests.support.stage import CONFIG, PASSING, SHORT, Stage, call, say, scene, write
 from tests.support.terminal import Seat
 
 
@@ -72,3 +72,17 @@ def test_the_closing_table_fits_the_window(stage: Stage, columns: int) -> None:
     assert [line.split()[0] for line in table[2:]] == ["task/a1", "task/a2"]
     assert all("…" in line for line in table[2:]) and max(map(len, table)) <= columns
     assert len({line.index("success") for line in table[2:]} | {table[0].index("result")}) == 1
+
+
+def test_while_nothing_runs_it_is_told_what_is_waited_for(stage: Stage) -> None:
+    stage.configure(CONFIG.replace('"10ms"', '"40s"').replace('"20ms"', '"5m"'))
+    _adhoc(stage, "make it")
+    stage.script(scene("execute", {"fault": "server_error"}), *PASSING)
+    first: list[str] = []
+    for _ in range(2):  # by the run that failed, and by a start after it
+        seat = _auto(stage)
+        seat.until(lambda told: "0 running, task/a1 again in 3" in told)
+        seat.process.send_signal(signal.SIGINT)
+        lines = seat.end()
+        first = first or lines
+    assert any(line.endswith("task/a1          again in 40.0s") for line in first)

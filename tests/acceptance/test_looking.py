@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import time
 
 from sf.app import reports
 from sf.app.stores import place_of
@@ -13,7 +15,19 @@ from sf.scheduler.admission import Selection
 from sf.store import units
 from sf.store.connection import transact
 from sf.store.tx import Tx
-from tests.support.stage import CONFIG, PASSING, SHORT, Stage, say, scene, write
+from tests.support.stage import (
+    CONFIG,
+    PASSING,
+    SHORT,
+    Stage,
+    call,
+    plan_scene,
+    say,
+    scene,
+    start_sf,
+    task,
+    write,
+)
 
 SLOW = CONFIG.replace('"10ms"', '"60s"').replace('"20ms"', '"5m"')
 
@@ -46,6 +60,25 @@ def test_a_pause_is_the_reason_of_what_would_run(stage: Stage) -> None:
     assert _why(stage, unit) == ("paused: holiday", "sf resume")
     stage.submit("resume")
     assert _why(stage, unit)[0] == "ready"
+
+
+def test_what_was_asked_for_and_not_applied_is_shown_and_applied_by_the_next_start(stage: Stage) -> None:
+    stage.script(*PASSING)
+    [unit] = _adhoc(stage, "one")
+    stage.submit("pause", reason="holiday")
+    assert reports.status(stage.project).asked == []
+    stage.queue("resume")
+    stage.queue("abandon", unit_id=unit, reason="not needed")
+    words = ("sf resume", f"sf abandon ({unit} not needed)")
+    told = [f"{each}: sf auto, or any command, applies it" for each in words]
+    assert reports.status(stage.project).asked == told
+    assert f"Asked for:  {told[1]}" in stage.sf("status").stdout
+    with lock.hold(stage.project, lock.AUTOPILOT):
+        assert (
+            reports.status(stage.project).asked[0] == "sf resume: the autopilot applies it as soon as it can"
+        )
+    assert stage.sf("auto").returncode != 3, "it is paused no more"
+    assert (reports.status(stage.project).asked, stage.unit(unit).terminal) == ([], True)
 
 
 def test_the_sessions_budget_is_the_reason_of_what_would_run(stage: Stage) -> None:
@@ -112,7 +145,8 @@ def test_what_runs_or_is_held_is_always_shown_and_what_is_left_out_is_counted(st
     assert sum(line.startswith("Waiting:") for line in lines) == 21
     assert "            and 218 more → sf status --all" in lines
     assert [line for line in lines if running in line] == [
-        f"Cut off:    {running} execute 0 $0.0000  goal 240"
+        f"Cut off:    {running} execute 0 $0.0000 "
+        "(sf ended in the middle of the run; what it wrote is kept)  goal 240"
     ]
 
 
@@ -120,12 +154,53 @@ def test_the_way_on_of_what_is_cut_off_in_a_pause_is_the_end_of_the_pause(stage:
     [unit] = _adhoc(stage, "one")
     change = "UPDATE units SET phase_status = 'running' WHERE id = :id"
     transact(place_of(stage.project), lambda tx: tx.run(change, id=unit))
-    assert _why(stage, unit) == ("cut off", "sf auto")
+    cut_off = "cut off: sf ended in the middle of the run; what it wrote is kept"
+    assert _why(stage, unit) == (cut_off, "sf auto")
     stage.sf("pause")
-    assert _why(stage, unit) == ("cut off", "sf resume")
+    assert _why(stage, unit) == (cut_off, "sf resume")
     assert reports.status(stage.project).way_on == ""
     stage.sf("resume")
-    assert _why(stage, unit) == ("cut off", "sf auto")
+    assert _why(stage, unit) == (cut_off, "sf auto")
+
+
+def test_after_a_stop_and_a_kill_it_is_told_what_happened_and_what_is_kept(stage: Stage) -> None:
+    [unit] = _adhoc(stage, "one")
+    stage.script(scene("execute", call("bash", command="sleep 60"), say()), *PASSING)
+    kept = "all that was done is kept, and each unit goes on in its phase"
+    for number, happened, run in (
+        (signal.SIGINT, "stopped by Ctrl-C or a closed terminal", "interrupted [shutdown]"),
+        (signal.SIGKILL, "sf was killed or crashed", "cut off"),
+    ):
+        with start_sf(stage.root, stage.home, "auto") as process:
+            deadline = time.monotonic() + 30
+            while not reports.status(stage.project).running and time.monotonic() < deadline:
+                time.sleep(0.05)
+            process.send_signal(number)
+        lines = stage.sf("status").stdout.splitlines()
+        assert lines[1:3] == ["Session:    interrupted → sf auto", f"            {happened}; {kept}"]
+        assert run in stage.sf("why", unit).stdout.split("runs:")[1]
+
+
+def test_a_session_that_was_ended_is_not_told_as_none_yet(stage: Stage) -> None:
+    assert reports.status(stage.project).session == "none yet"
+    _adhoc(stage, "one")
+    stage.script(scene("execute", write("a.txt"), say()), *PASSING)
+    assert stage.auto().ending == "done"
+    stage.sf("session", "end")
+    assert reports.status(stage.project).session == "none open"
+
+
+def test_a_blocker_is_cleared_by_the_id_that_status_shows(stage: Stage) -> None:
+    [unit] = _adhoc(stage, "one")
+    stage.script(scene("execute", say("Which?\n<turn_status>blocked</turn_status>")), *PASSING)
+    stage.auto()
+    lines = stage.sf("status").stdout.splitlines()
+    [found] = [line.split() for line in lines if line.startswith("Blocker:")]
+    assert found[2:] == ["Question", unit, "Which?"]
+    assert (
+        stage.sf("force-clear", found[1].lower()).stdout == f"cleared; {unit} goes on in execute → sf auto\n"
+    )
+    assert "Blocker:    none" in stage.sf("status").stdout
 
 
 def test_what_can_begin_comes_before_what_waits_for_others(stage: Stage) -> None:
@@ -135,7 +210,73 @@ def test_what_can_begin_comes_before_what_waits_for_others(stage: Stage) -> None
     assert [line.id for line in reports.status(stage.project).waiting] == [second, first]
 
 
-def test_every_counter_of_the_ledger_is_shown(stage: Stage) -> None:
+def test_a_wait_for_other_units_names_them_and_the_question_that_holds_them(stage: Stage) -> None:
+    stage.script(
+        plan_scene(
+            {"title": "First", "tasks": [task("One"), task("Two", blocked_by=["One"])]},
+            {"title": "Second", "tasks": [task("Three")], "code_depends_on": ["First"]},
+        ),
+        scene("execute", say("Which?\n<turn_status>blocked</turn_status>"), unit="One", visits=[1]),
+        *(
+            scene(phase, write(f"{folder}/{name}.txt"), say(), unit=name)
+            for phase, folder in (("execute", "src"), ("tdd", "tests"))
+            for name in ("One", "Two", "Three")
+        ),
+        *PASSING,
+    )
+    stage.plan()
+    assert stage.auto().ending == "waiting"
+    answer = 'sf reassess-resolve task/m1/s1/t1 "your answer"'
+    assert _why(stage, "m1") == ("waiting for children: slice/m1/s1, slice/m1/s2", answer)
+    assert _why(stage, "m1/s1") == ("waiting for children: task/m1/s1/t1, task/m1/s1/t2", answer)
+    assert _why(stage, "m1/s1/t2") == ("blocked: after task/m1/s1/t1", answer)
+    assert _why(stage, "m1/s2") == ("blocked: after slice/m1/s1", answer)
+    assert _why(stage, "m1/s2/t1") == ("waiting for its container: slice/m1/s2 is blocked", answer)
+    assert reports.why(stage.project, "m1/s1/t2").blocked_by == ["task/m1/s1/t1 (held:blocked)"]
+    stage.submit("reassess_resolve", unit_id="m1/s1/t1", answer="this")
+    assert stage.auto().ending == "done"
+    told = stage.sf("why", "m1/s1/t2").stdout
+    assert "waits for" not in told, "what it waited for"
+    assert "workspace:" not in told, "a folder that is cleared away"
+
+
+def test_a_unit_that_only_waits_for_a_slot_says_how_many_there_are(stage: Stage) -> None:
+    _, second, third = _adhoc(stage, "one", "two", "three")
+    change = "UPDATE units SET phase_status = 'running' WHERE id = 'task/a1'"
+    transact(place_of(stage.project), lambda tx: tx.run(change))
+    one = "[harness.concurrency]\nmax_agents = 1\n"
+    phase = "[harness.concurrency]\nmax_agents_by_phase.execute = 1\n"
+    with lock.hold(stage.project, lock.AUTOPILOT):
+        assert _why(stage, second) == ("ready", ""), "there is room, and a moment later it runs"
+        stage.configure(CONFIG + one)
+        assert _why(stage, second) == ("waits for a slot: 1 of 1 in use", "")
+        stage.configure(CONFIG + phase)
+        assert _why(stage, third) == ("waits for a slot: 1 of 1 in execute in use", "")
+        assert f"{third} execute: waits for a slot (1 of 1 in execute in use)" in stage.sf("status").stdout
+    assert _why(stage, second) == ("ready", "sf auto")
+
+
+def test_what_was_called_off_and_still_ends_is_in_the_list(stage: Stage) -> None:
+    [unit] = _adhoc(stage, "one")
+    stage.script(scene("execute", call("bash", command="sleep 60"), say()), *PASSING)
+    line = f"Ending:     {unit} execute (called off: not needed)  one"
+    with start_sf(stage.root, stage.home, "auto") as process:
+        deadline = time.monotonic() + 30
+        while not reports.status(stage.project).running and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert "still ending" in stage.sf("abandon", unit, "not needed").stdout
+        assert line in stage.sf("status").stdout.splitlines()
+        assert _why(stage, unit) == ("ending: called off: not needed", "")
+        process.kill()
+    lines = stage.sf("status").stdout.splitlines()
+    assert line in lines
+    assert "Session:    interrupted → sf auto" in lines
+    stage.auto()
+    assert reports.status(stage.project).ending == []
+    assert _why(stage, unit) == ("canceled: not needed", "")
+
+
+def test_every_counter_of_the_ledger_is_shown_with_its_limit(stage: Stage) -> None:
     [unit] = _adhoc(stage, "one")
     rows = [
         (1, "tries", "execute", 2),
@@ -157,6 +298,13 @@ def test_every_counter_of_the_ledger_is_shown(stage: Stage) -> None:
     assert reports.why(stage.project, unit).counters == {
         "runs": 0, "plan_version": 2, "gate check": 3, "tries execute (plan 1)": 2, "replans": 1,
     }  # fmt: skip
+    told = "counters: runs 0 of 100, plan_version 2, gate check 3 of {}, "
+    told += "tries execute (plan 1) 2, replans 1 of 2"
+    assert told.format(3) in stage.sf("why", unit).stdout.splitlines()
+    stage.configure(CONFIG + "[harness.gates.max_retries]\ncheck = 7\n")
+    assert told.format(7) in stage.sf("why", unit).stdout.splitlines()
+    stage.configure("nonsense")
+    assert reports.why(stage.project, unit).limits == {"runs": 100}
 
 
 def test_the_branches_that_goals_land_on_are_named(stage: Stage) -> None:

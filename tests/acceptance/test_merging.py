@@ -25,6 +25,7 @@ def test_a_dirty_checkout_is_never_touched_and_the_merge_waits(stage: Stage) -> 
     before = stage.git("rev-parse", "main")
     result = stage.auto()
     assert result.ending == "waiting"
+    assert "notes.txt" in stage.named(events.WARNING)[0].data["detail"], "told at the start, not hours later"
     unit = stage.unit("slice/m1/s1")
     assert unit.hold_kind is HoldKind.CHECKOUT_DIRTY
     assert "notes.txt" in unit.hold_detail

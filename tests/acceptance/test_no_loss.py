@@ -286,6 +286,8 @@ def test_forcing_a_blocked_task_overrides_its_blockers_for_good(stage: Stage) ->
     stage.plan()
     run_sf(stage.root, stage.home, "next")
     run_sf(stage.root, stage.home, "next")
-    assert run_sf(stage.root, stage.home, "dispatch", "task/m1/s1/t2").returncode == 0
+    forced = run_sf(stage.root, stage.home, "dispatch", "task/m1/s1/t2")
+    assert forced.returncode == 0
+    assert "task/m1/s1/t2 never waits for task/m1/s1/t1 again" in forced.stdout
     assert stage.auto().ending == "done"
     assert {"A.txt", "B.txt"} <= _landed(stage)

@@ -86,6 +86,7 @@ def test_two_folders_share_a_store_and_neither_takes_the_others_work(
     shared = url + ("&" if "?" in url else "?") + f"options=-csearch_path%3D{schema}"
     server.do(f"CREATE SCHEMA {schema}")
     stages = [Stage(tmp_path / name / "project", tmp_path / name / "home" / ".sf") for name in ("one", "two")]
+    stages[1].follow(stages[0])
     for stage in stages:
         use(stage, shared)
         assert stage.sf("init").returncode == 0

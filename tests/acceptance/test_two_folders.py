@@ -28,11 +28,11 @@ from sf.scheduler import claims, intents
 from sf.scheduler.admission import Selection
 from sf.scheduler.loop import Result
 from sf.scheduler.notices import Notices
-from sf.store import knowledge, runs, sessions, units
+from sf.store import knowledge, roots, runs, sessions, units
 from sf.store.connection import engine_of, open_reader, transact, writing
 from sf.store.place import Url
 from sf.store.tx import Tx
-from tests.support.stage import CONFIG, PASSING, SHORT, Stage, plan_scene, say, scene, task, write
+from tests.support.stage import CONFIG, PASSING, SHORT, Stage, plan_scene, say, scene, start_sf, task, write
 from tests.support.stores import Server
 
 SCENES = (
@@ -54,6 +54,7 @@ def pair(tmp_path: Path, server: Server) -> tuple[Stage, Stage]:
         text = f'[memory]\nmode = "off"\n[attention]\nmax_waiting = 1\n[store]\nurl = "{url}"\n'
         stage.project.global_config.write_text(text)
         stage.script(*SCENES)
+    second.follow(first)
     transact(place_of(first.project), lambda tx: None)
     return first, second
 
@@ -291,6 +292,74 @@ def test_lessons_wait_for_the_memory_of_the_folder_that_learned_them(pair: tuple
     assert left.lesson.metadata == {"source_unit": unit} and left.attempts == 0
     there.auto(Selection(most=1))
     assert knowledge.waiting(there.read).count == 0
+
+
+def test_the_folder_of_a_unit_that_another_has_is_named(pair: tuple[Stage, Stage]) -> None:
+    here, there = pair
+    unit, place = here.plan("one"), f"in the folder {here.project.key}"
+    here.script(*SCENES, latency_ms=30_000)
+    process = start_sf(here.root, here.home, "auto")
+    try:
+        deadline = time.monotonic() + 20
+        while here.unit(unit).status is not Status.RUNNING and time.monotonic() < deadline:
+            time.sleep(0.05)
+        [line] = reports.status(there.project).running
+        assert (line.standing, line.detail) == ("running", place)
+        assert place in there.sf("status").stdout
+        assert place in reports.why(there.project, unit).reason
+    finally:
+        process.kill()
+        process.communicate()
+    [line] = reports.status(there.project).running
+    assert line.standing == "cut off" and line.detail.endswith(place)
+    assert reports.why(there.project, unit).way_out == f"sf auto {place}"
+    here.script(*SCENES)
+    here.auto(Selection(most=1))
+    told = reports.why(there.project, unit)
+    assert (told.reason, told.way_out) == (f"ready: {place}", f"sf auto {place}")
+    assert reports.status(there.project).way_on == "", "there is nothing to do here"
+
+
+def test_a_store_belongs_to_one_repository(pair: tuple[Stage, Stage], tmp_path: Path) -> None:
+    here, there = pair
+    goal = here.plan("one")
+    other = Stage(tmp_path / "other" / "project", tmp_path / "other" / ".sf")
+    other.commit_anew("another beginning")
+    other.project.global_config.write_text(here.project.global_config.read_text())
+    other.git("switch", "-q", "--detach")
+    for refused in (other.sf("auto"), other.sf("plan", "mine")):
+        assert (refused.returncode, "store_foreign" in refused.stderr) == (2, True), refused.stderr
+    assert [unit.station for unit in units.listed(here.read)] == [None]
+    assert reports.status(here.project).session == "idle", "what is refused leaves nothing there"
+    there.auto(Selection(most=1))
+    assert there.unit(goal).attempt == 1
+    there.commit_anew("rewritten")
+    there.auto(Selection(most=1))
+    assert there.unit(goal).attempt == 2, "it has worked from here before"
+    assert len(roots.known(here.read)) == 2
+
+
+def test_a_goal_stays_whole_where_it_is_when_its_branch_goes(pair: tuple[Stage, Stage]) -> None:
+    here, there = pair
+    here.git("switch", "-q", "-c", "release")
+    there.git("branch", "release")
+    goal = here.plan("one")
+    gone: list[Event] = []
+
+    def watch(event: Event) -> None:
+        planned = event.name == events.PHASE_CHANGE and (event.unit_id, event.data["to"]) == (goal, "execute")
+        if planned and not gone:
+            gone.append(event)
+            here.git("switch", "-q", "main")
+            here.git("branch", "-D", "release")
+
+    assert here.auto(watch=watch).held == ("task/m1/s1/t1",)
+    assert there.auto().ending == "done", "it has the branch, but nothing of the goal"
+    assert runs.of_unit(there.read, "task/m1/s1/t1")[-1].error_code == "checkout_dirty"
+    assert {unit.station for unit in units.listed(here.read)} == {here.project.key}
+    here.git("branch", "release")
+    here.auto()
+    assert here.unit("task/m1/s1/t1").succeeded
 
 
 def test_nobody_waits_for_the_time_of_a_unit_that_another_has(pair: tuple[Stage, Stage]) -> None:

@@ -26,7 +26,7 @@ from sf.workspaces.git import Git
 from sf.workspaces.owned import OwnedRepository
 from sf.workspaces.refusals import BranchMoved
 from sf.workspaces.repository import UserRepository
-from tests.support.stage import PASSING, Scene, Stage, call, plan_scene, say, scene, task, write
+from tests.support.stage import PASSING, SHORT, Scene, Stage, call, plan_scene, say, scene, task, write
 
 M, S1, S2 = "milestone/m1", "slice/m1/s1", "slice/m1/s2"
 
@@ -102,6 +102,17 @@ def test_what_was_merged_is_reverted_without_a_repository_of_sfs_own(stage: Stag
     shutil.rmtree(stage.project.repository)
     undone = undoing.carry_out(stage.project, undoing.survey(stage.project, S1))
     assert undone.new == stage.git("rev-parse", "main") and files(stage) == {"notes.txt"}
+
+
+def test_a_goal_that_quotes_a_commit_of_another_unit_is_reverted_like_any_other(stage: Stage) -> None:
+    stage.script(scene("execute", write("a.txt"), say()), scene("tdd", write("tests/a.txt"), say()), *PASSING)
+    stage.workflow("short", SHORT)
+    quoted = "    Merge slice/m9/s9: X\n\n    Sf-Unit: slice/m9/s9\n    Sf-Attempt: 3\n"
+    stage.plan(f"Mend what this broke\n\n{quoted}", adhoc=True, workflow="short")
+    assert stage.auto().ending == "done"
+    undone = stage.sf("revert", "task/a1", "--yes")
+    assert undone.returncode == 0, undone.stderr
+    assert not (stage.root / "a.txt").exists()
 
 
 def test_a_program_gets_the_list_and_what_was_done(stage: Stage) -> None:
@@ -217,6 +228,47 @@ def test_an_open_milestone_that_loses_a_slice_does_not_end_as_if_it_had_it(stage
     milestone = stage.unit(M)
     assert milestone.phase is not Phase.COMPLETE or milestone.verdict == "abandoned"
     assert "reassess" in stage.path_of(M)
+
+
+_KILLED_BEFORE_THE_ROWS = """
+import os, signal, sys
+from sf.app import reversals
+async def dies(*_): os.kill(os.getpid(), signal.SIGKILL)
+finish = reversals.finish
+async def last(project, *others):
+    return await (dies if reversals._file(project).exists() else finish)(project, *others)
+reversals.finish = last
+from sf.surfaces.cli.main import run
+sys.exit(run(["revert", "slice/m1/s1", "--yes"]))
+"""
+
+
+def test_a_revert_that_was_killed_when_it_had_landed_is_recorded_by_the_next_start(stage: Stage) -> None:
+    """The milestone ended as if it had the slice."""
+    stage.script(
+        *two_slices(),
+        scene(
+            "reassess", call("submit_reassessment", decision="abandon", reason="the operator took it back")
+        ),
+    )
+    stage.plan("the goal")
+
+    def pause(event: events.Event) -> None:
+        if event.name == events.UNIT_CLOSED and event.unit_id == S1:
+            stage.queue("pause", reason="look")
+
+    assert stage.auto(watch=pause).ending == "paused"
+    command = [sys.executable, "-c", _KILLED_BEFORE_THE_ROWS]
+    killed = subprocess.run(command, cwd=stage.root, env={**os.environ, "SF_HOME": str(stage.home)})
+    assert killed.returncode == -9 and stage.unit(S1).reverted_at is None
+    assert "a.txt" not in files(stage)
+    stage.submit("resume")
+    stage.auto()
+    assert stage.unit(S1).reverted_at is not None
+    assert not stage.unit(M).succeeded
+    assert any("cut off" in str(event.data["detail"]) for event in stage.named(events.WARNING))
+    again = stage.sf("revert", S1, "--yes")
+    assert "was reverted already" in again.stderr
 
 
 def test_a_commit_of_the_users_between_showing_and_doing_is_noticed(stage: Stage) -> None:

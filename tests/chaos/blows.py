@@ -9,6 +9,7 @@ KILLS = (
     Blow("kill sf alone", "kill-main"),
     Blow("kill one git", "kill-one", program="git"),
     Blow("tear a write", "tear", calls=("write", "pwrite64")),
+    Blow("cut the power", "kill-all", empties=True),
 )
 
 FAULTS = (

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 import platform
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -13,11 +15,36 @@ import pytest
 
 from tests.chaos.ground import Ground
 from tests.chaos.plays import SHORT
+from tests.chaos.progress import TALLY, Progress
 from tests.chaos.sweep import FULL, SEED, Swept, Tally
 from tests.chaos.tracer import Order
 
 _TRACER = Path(__file__).with_name("tracer.py")
-_TALLY = "chaos"
+_MEMORY, _ROOM = Path("/dev/shm"), 2 << 30
+_WHERE = "PYTEST_DEBUG_TEMPROOT"
+_LONG = ("test_drainers", "test_state_machine", "test_struck_commands", "test_truncation", "test_beginnings")
+"""Modules whose single tests take minutes in the full form: begun last, one would keep a core idle."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """The full form runs in memory where it can, and tells how far it is."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if not FULL or reporter is None or "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    # A kill loses nothing of what is written but not yet synced: on a disk only the waiting would differ.
+    if _WHERE not in os.environ and config.option.basetemp is None:
+        if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _ROOM:
+            os.environ[_WHERE] = str(_MEMORY)
+        else:
+            print(f"{_MEMORY} has no {_ROOM >> 30} GiB to spare: everything is done on the disk, more slowly")
+    config.pluginmanager.register(Progress(reporter), "chaos-progress")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The full form begins with what takes longest."""
+    if FULL:
+        items.sort(key=lambda item: item.path.stem not in _LONG)
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +80,7 @@ def tally(record_property: Callable[[str, object], None]) -> Tally:
     """Puts a sweep into the table at the end, and says what it lost."""
 
     def count(name: str, swept: Swept) -> str:
-        record_property(_TALLY, (name, swept.boundaries, swept.struck, len(swept.losses)))
+        record_property(TALLY, (name, swept.boundaries, swept.struck, len(swept.losses)))
         return "\n".join(swept.losses) if swept.struck else "nothing was struck"
 
     return count
@@ -65,7 +92,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for reports in terminalreporter.stats.values():
         for report in reports:
             for key, value in getattr(report, "user_properties", ()):
-                if key == _TALLY and getattr(report, "when", "") == "call":
+                if key == TALLY and getattr(report, "when", "") == "call":
                     name, boundaries, struck, losses = value
                     row = rows.setdefault(name, Counter())
                     row["boundaries"] = max(row["boundaries"], boundaries)

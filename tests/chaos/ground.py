@@ -32,6 +32,8 @@ class Blow(msgspec.Struct, frozen=True):
     place: str = ""
     moment: int = 1
     """For a known moment: which of these calls it is."""
+    empties: bool = False
+    """What nobody had synced by then is empty afterwards."""
 
 
 class Ground:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from sf.domain import outcomes as o
 from sf.domain.limits import Limits
 from sf.domain.plans import TaskEntry
+from sf.domain.units import HoldKind
 from sf.domain.workflows import Workflow
 from tests.chaos.piece import Piece
 
@@ -250,6 +251,8 @@ class Model:
     def _follow(self, piece: Piece, outcome: o.AnyOutcome) -> None:
         outage = isinstance(outcome, o.Waiting) and outcome.seconds is None
         piece.unreached = piece.unreached + 1 if outage else 0
+        if _did_nothing(outcome):
+            self._give_back(piece)
         match outcome:
             case o.Done() | o.Planned():
                 self.forward(piece)
@@ -271,11 +274,7 @@ class Model:
             case o.Crashed():
                 over = self.count(piece, "interruptions", piece.phase) >= self.limits.max_interruptions
                 self._stay(piece, "interrupted", hold="crash_loop" if over else None)
-            case o.Waiting(seconds=seconds, unanswered=unanswered):
-                waits = self.counters.get((piece.id, piece.plan_version, "waits", ""), 0)
-                if unanswered and waits < self.limits.max_waits:
-                    self.count(piece, "waits")
-                    piece.allowance += 1
+            case o.Waiting(seconds=seconds):
                 pause = self._outage(piece) if seconds is None else max(1, int(seconds * 1000))
                 self._stay(piece, "pending", due=self.now + pause)
             case o.CalledOff():
@@ -295,6 +294,12 @@ class Model:
                 self._reassessed(piece, verdict)
             case o.Held(kind=kind):
                 self._stay(piece, "pending", hold=kind.value)
+
+    def _give_back(self, piece: Piece) -> None:
+        """A run in which nothing was done does not count, but not for ever."""
+        if self.counters.get((piece.id, piece.plan_version, "waits", ""), 0) < self.limits.max_waits:
+            self.count(piece, "waits")
+            piece.allowance += 1
 
     def _stay(self, piece: Piece, status: str, *, hold: str | None = None, due: int | None = None) -> None:
         piece.status, piece.hold, piece.due = status, hold, due
@@ -326,6 +331,16 @@ class Model:
         else:
             self.count(piece, "replans")
             self.replan(piece)
+
+
+def _did_nothing(outcome: o.AnyOutcome) -> bool:
+    match outcome:
+        case o.Waiting(unanswered=unanswered):
+            return unanswered
+        case o.Held(kind=kind):
+            return kind is HoldKind.CHECKOUT_DIRTY
+        case _:
+            return False
 
 
 def _numbers(entries: Sequence[TaskEntry]) -> Tasks:

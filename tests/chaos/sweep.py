@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 
+from tests.chaos import power
 from tests.chaos.ground import Blow, Ground
 from tests.chaos.invariants import broken
 from tests.chaos.plays import MERGED, Outcome
@@ -20,6 +22,9 @@ SEED = int(os.environ.get("SF_CHAOS_SEED", "20261115"))
 SHARDS = 12 if FULL else 1
 _DOCTOR = 5
 """In the full form `sf doctor` is asked at every so-manieth boundary; twelve shards meet all remainders."""
+
+_LONG = 30.0
+"""Seconds that no clean run takes, on a busy machine neither."""
 
 
 class Trial(msgspec.Struct, frozen=True):
@@ -88,7 +93,16 @@ def strike(ground: Ground, blow: Blow, number: int, trial: Trial = AUTO) -> tupl
     ground.reset(trial.begin)
     ended, report = ground.traced(blow, at=number, command=trial.command)
     problems = list(_bad_manners(ended, report, ground, blow))
-    again = ground.sf(*trial.command)
+    if blow.empties and report.acted:
+        # The last one was not carried out.
+        power.cut(ground.place, report.boundaries[:-1])
+    began = time.monotonic()
+    try:
+        again = ground.sf(*trial.command)
+    except TimeoutError as error:
+        return report, [*problems, f"the clean run hung: {error}"]
+    if time.monotonic() - began > _LONG:
+        problems.append(f"the clean run stood still: it took {time.monotonic() - began:.0f} s")
     had_ended = bool(trial.done_before) and trial.done_before in again.stderr
     if again.code != trial.code and not had_ended:
         problems.append(f"the clean run ended with {again.code}: {again.stdout[-600:]} {again.stderr[-600:]}")

@@ -13,7 +13,7 @@ from sf.app.trust import load_config
 from sf.errors import SfError
 from sf.observe import trace
 from tests.chaos.ground import Blow, Ground
-from tests.chaos.invariants import broken
+from tests.chaos.invariants import broken, git
 from tests.chaos.sweep import FULL, SEED
 
 _FRAME = 24 + 4096
@@ -114,20 +114,26 @@ def landing(tracer: None, ground: Ground) -> Path:
     pytest.fail("no kill met the landing while it moved files")
 
 
-def test_a_landing_whose_journal_is_cut_waits_for_a_person_and_touches_nothing(
+def test_a_landing_whose_journal_is_cut_holds_up_no_start_and_touches_nothing(
     ground: Ground, landing: Path
 ) -> None:
-    content = landing.read_bytes()
+    """Nobody knows any more what of the checkout is the landing's: it is left, and holds the merge."""
+    content, kept = landing.read_bytes(), ground.keep("cut")
     before = _state(ground.root)
-    cuts = range(len(content)) if FULL else (0, 1, len(content) // 2, len(content) - 1)
-    for cut in cuts:
+    for cut in range(len(content)) if FULL else (0, 1, len(content) // 2, len(content) - 1):
+        ground.reset(kept)
         landing.write_bytes(content[:cut])
         ended = ground.sf("auto")
-        assert ended.code == 1, f"cut at {cut}: {ended.code} {ended.stdout} {ended.stderr}"
-        assert "Traceback" not in ended.stderr and "landing.json" in ended.stderr, ended.stderr
+        assert ended.code == 3, f"cut at {cut}: {ended.code} {ended.stdout} {ended.stderr}"
+        assert "Traceback" not in ended.stderr and "left as it is" in ended.stdout, ended.stdout
         assert not (ground.home / "log" / "crash.log").exists()
         assert _state(ground.root) == before, f"cut at {cut}"
-    landing.write_bytes(content)
+        assert not landing.exists() and not list((ground.root / ".git").glob("*.lock"))
+    git(ground.root, "checkout", "-q", ".")
+    git(ground.root, "clean", "-q", "-f", "-d", "-e", ".sf")
+    told = ground.sf("auto").stdout
+    assert "main.lock" in told and "remove the file if no git runs" in told
+    (ground.root / ".git" / "refs" / "heads" / "main.lock").unlink()
     assert ground.sf("auto").code == 0
     assert not broken(ground)
 
@@ -135,5 +141,5 @@ def test_a_landing_whose_journal_is_cut_waits_for_a_person_and_touches_nothing(
 def _state(root: Path) -> dict[str, bytes]:
     """The user's files and refs."""
     places = [*root.glob("*.txt"), *root.glob("sub/*"), *(root / ".git" / "refs").rglob("*")]
-    places += [root / ".git" / name for name in ("HEAD", "index", "HEAD.lock", "index.lock")]
+    places += [root / ".git" / name for name in ("HEAD", "index")]
     return {str(path): path.read_bytes() for path in places if path.is_file()}

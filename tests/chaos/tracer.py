@@ -43,7 +43,7 @@ _CONT, _SYSCALL, _GETREGS, _SETREGS = 7, 24, 12, 13
 _SEIZE, _LISTEN, _GET_SYSCALL_INFO = 0x4206, 0x4208, 0x420E
 # sysgood, fork, vfork, clone, exec, seccomp, and death of all when this process dies.
 _OPTIONS = 0x1 | 0x2 | 0x4 | 0x8 | 0x10 | 0x80 | 0x100000
-_EVENT_SECCOMP, _EVENT_STOP = 7, 128
+_EVENT_EXEC, _EVENT_SECCOMP, _EVENT_STOP = 4, 7, 128
 _WALL = 0x40000000
 _ORIG_RAX, _RAX, _RDX, _REGS = 15, 10, 12, 27
 _AUDIT_ARCH_X86_64 = 0xC000003E
@@ -51,6 +51,20 @@ _AUDIT_ARCH_X86_64 = 0xC000003E
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 _libc.ptrace.restype = ctypes.c_long
+_libc.process_vm_readv.restype = ctypes.c_ssize_t
+_libc.process_vm_readv.argtypes = [
+    *(ctypes.c_int, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_ulong)
+]
+
+# A run stops for the tracer thousands of times: what a stop is read into is there already.
+_PAGE = 4096
+_CALL = struct.Struct("<7Q")
+_INFO = ctypes.create_string_buffer(128)
+_INFO_AT = ctypes.addressof(_INFO)
+_MEMORY = ctypes.create_string_buffer(_PAGE)
+_HERE = (ctypes.c_size_t * 2)(ctypes.addressof(_MEMORY), _PAGE)
+_THERE = (ctypes.c_size_t * 2)()
+_HERE_AT, _THERE_AT = ctypes.addressof(_HERE), ctypes.addressof(_THERE)
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -135,6 +149,7 @@ class Tracer:
         self._within = order.within.rstrip("/")
         self._boundaries: list[Boundary] = []
         self._known: set[int] = set()
+        self._programs: dict[int, str] = {}
         self._acted = False
         self._tearing = 0
         self._timed_out = False
@@ -193,6 +208,7 @@ class Tracer:
     def _heed(self, pid: int, status: int) -> None:
         if not os.WIFSTOPPED(status):
             self._known.discard(pid)
+            self._programs.pop(pid, None)
             if pid == self._main:
                 self._code = os.waitstatus_to_exitcode(status)
             return
@@ -201,6 +217,9 @@ class Tracer:
         try:
             if event == _EVENT_SECCOMP:
                 self._called(pid)
+            elif event == _EVENT_EXEC:
+                self._programs.clear()
+                _ptrace(_CONT, pid)
             elif event == _EVENT_STOP and number in (signal.SIGSTOP, signal.SIGTSTP):
                 _ptrace(_LISTEN, pid)
             elif number == signal.SIGTRAP | 0x80:
@@ -222,14 +241,13 @@ class Tracer:
             # The blow is dealt: what follows is nobody's concern, and looking takes its time.
             _ptrace(_CONT, pid)
             return
-        buffer = ctypes.create_string_buffer(128)
-        _ptrace(_GET_SYSCALL_INFO, pid, 128, ctypes.addressof(buffer))
-        number, *arguments = struct.unpack_from("<7Q", buffer.raw, 24)
+        _ptrace(_GET_SYSCALL_INFO, pid, 128, _INFO_AT)
+        number, *arguments = _CALL.unpack_from(_INFO, 24)
         place = _place(pid, number, arguments, self._order.kind)
         if place is None or not self._inside(number, place):
             _ptrace(_CONT, pid)
             return
-        program = _program(pid)
+        program = self._programs.get(pid) or self._programs.setdefault(pid, _program(pid))
         if not self._counts(number, place, program):
             _ptrace(_CONT, pid)
             return
@@ -314,37 +332,34 @@ def _place(pid: int, number: int, arguments: Sequence[int], kind: Kind) -> str |
 
 
 def _resolved(pid: int, folder: int, path: str) -> str:
-    if path.startswith("/"):
-        return os.path.normpath(path)
-    descriptor = ctypes.c_int(folder & 0xFFFFFFFF).value
-    base = Path(f"/proc/{pid}/cwd" if descriptor == -100 else f"/proc/{pid}/fd/{descriptor}").readlink()
-    return os.path.normpath(f"{base}/{path}")
+    if not path.startswith("/"):
+        descriptor = ctypes.c_int(folder & 0xFFFFFFFF).value
+        base = f"/proc/{pid}/cwd" if descriptor == -100 else f"/proc/{pid}/fd/{descriptor}"
+        path = f"{os.readlink(base)}/{path}"  # noqa: PTH115 - thousands of times a run
+    return os.path.normpath(path)
 
 
 def _takes_lock(pid: int, arguments: Sequence[int]) -> bool:
     """Whether a call of fcntl asks for a lock, and does not give one back."""
-    if arguments[1] not in _SETLK:
-        return False
-    descriptor = os.open(f"/proc/{pid}/mem", os.O_RDONLY)
-    try:
-        return int.from_bytes(os.pread(descriptor, 2, arguments[2]), "little") != _UNLOCK
-    finally:
-        os.close(descriptor)
+    return arguments[1] in _SETLK and int.from_bytes(_read(pid, arguments[2], 2), "little") != _UNLOCK
 
 
 def _text(pid: int, address: int) -> str:
-    descriptor = os.open(f"/proc/{pid}/mem", os.O_RDONLY)
-    try:
-        found = b""
-        while b"\0" not in found and len(found) < 4096:
-            # A page at most: the next one may not be there.
-            chunk = os.pread(descriptor, 4096 - (address + len(found)) % 4096, address + len(found))
-            if not chunk:
-                break
-            found += chunk
-        return os.fsdecode(found.split(b"\0")[0])
-    finally:
-        os.close(descriptor)
+    found = b""
+    while b"\0" not in found and len(found) < _PAGE:
+        start = address + len(found)
+        # A page at most: the next one may not be there.
+        found += _read(pid, start, _PAGE - start % _PAGE)
+    return os.fsdecode(found.split(b"\0", 1)[0])
+
+
+def _read(pid: int, address: int, size: int) -> bytes:
+    """What a stopped process has in its memory."""
+    _THERE[0], _THERE[1] = address, size
+    count = _libc.process_vm_readv(pid, _HERE_AT, 1, _THERE_AT, 1, 0)
+    if count <= 0:
+        raise OSError(ctypes.get_errno(), "process_vm_readv")
+    return _MEMORY.raw[:count]
 
 
 def _program(pid: int) -> str:

@@ -114,6 +114,22 @@ async def test_a_busy_checkout_refuses_before_anything_moves(
     assert not list((root / ".git").rglob("*.lock"))
 
 
+async def test_a_submodules_folder_is_not_removed_for_a_file_in_its_place(project: Project) -> None:
+    """git removes the folder with all that is in it, and the submodule's own state counts for no change."""
+    root = project.root
+    user_git(root, "init", "-q", "sub")
+    write(root / "sub", {"mine.txt": "mine\n"})
+    gitlink = f"160000,{user_git(root, 'rev-parse', 'HEAD')},sub"
+    user_git(root, "update-index", "--add", "--cacheinfo", gitlink)
+    user_git(root, "commit", "-q", "-m", "a submodule")
+    old = await project.tip()
+    await project.owned.fetch(old)
+    with pytest.raises(CheckoutBusy) as busy:
+        await project.user.land("main", old, await project.next_commit({"sub": "a file\n"}), project.owned)
+    assert "sub/mine.txt" in busy.value.paths
+    assert (root / "sub/mine.txt").read_text() == "mine\n"
+
+
 async def test_a_moved_branch_is_refused(project: Project) -> None:
     old = await project.tip()
     new = await project.next_commit({"x": "1\n"})

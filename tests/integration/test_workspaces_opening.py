@@ -130,6 +130,16 @@ async def test_head_branches_and_tracked_files(project: Project) -> None:
     assert await user.head() == Head(None, commit)
 
 
+async def test_an_index_that_is_split_without_any_setting_is_refused(tmp_path: Path) -> None:
+    """Every look at the checkout would fail: a copy of such an index finds nothing of the other part."""
+    root = make_user_repository(tmp_path / "project")
+    user_git(root, "update-index", "--split-index")
+    with pytest.raises(UnsupportedRepository, match="no-split-index"):
+        await Project.make(tmp_path, root)
+    user_git(root, "update-index", "--no-split-index")
+    assert await (await Project.make(tmp_path, root)).user.dirty() == []
+
+
 async def test_an_unborn_branch_has_no_commit(tmp_path: Path) -> None:
     root = tmp_path / "empty"
     root.mkdir()

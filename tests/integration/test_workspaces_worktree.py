@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sf.errors import WorkspaceFailed
+from sf.workspaces import rescue
 from sf.workspaces.worktree import Worktree, checkout_folder, remove_folder
 from tests.integration.test_workspaces_opening import Project, user_git, write
 
@@ -282,3 +283,11 @@ async def test_closed_files_and_folders_are_read_all_the_same(project: Project, 
     (worktree.folder / "shut.py").chmod(0o000)
     (worktree.folder / "shut").chmod(0o000)
     assert {"shut/in.py", "shut.py"} <= await names(project, await worktree.snapshot())
+
+
+async def test_what_is_set_aside_together_does_not_meet(project: Project, tmp_path: Path) -> None:
+    found = {".sub/x": "one\n", "sub/x": "two\n", "git/y": "three\n"}
+    write(tmp_path / "folder", found)
+    place = rescue.set_aside(project.owned, tmp_path / "folder", list(found))
+    assert place is not None
+    assert {name: (place / name).read_text() for name in found} == found

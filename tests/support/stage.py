@@ -147,6 +147,19 @@ class Stage:
         self.git("commit", "-q", "-m", message)
         return self.git("rev-parse", "HEAD")
 
+    def follow(self, other: Stage) -> None:
+        """Become a clone of another stage's repository, which has nothing but its first commit."""
+        self.git("fetch", "-q", str(other.root), "main")
+        self.git("reset", "-q", "--hard", "FETCH_HEAD")
+
+    def commit_anew(self, message: str) -> str:
+        """Make the checkout's content the first commit of another history, and forget the one before."""
+        commit = self.git("commit-tree", "-m", message, "HEAD^{tree}")
+        self.git("reset", "-q", "--soft", commit)
+        self.git("reflog", "expire", "--expire=now", "--all")
+        self.git("gc", "-q", "--prune=now")
+        return commit
+
     def gate(self, name: str, script: str) -> None:
         """Write a gate script, anew: one that is running cannot be written to."""
         (self.root / f".sf/gates/{name}.sh").unlink(missing_ok=True)

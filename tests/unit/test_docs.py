@@ -9,6 +9,7 @@ import typing
 from pathlib import Path
 
 import click
+import msgspec
 import pytest
 
 import sf
@@ -16,10 +17,22 @@ import sf.app.intake
 import sf.workspaces.refusals
 from sf import errors
 from sf.config.schema import Config, Section
+from sf.domain.plans import SliceEntry, TaskEntry
 from sf.domain.units import HoldKind
 from sf.harness.hooks import DEFAULT_TIMEOUTS
 from sf.surfaces.cli.main import COMMANDS, SUMMARIES
 from sf.surfaces.cli.main import sf as commands
+from sf.tools.chapter_open import ChapterOpen
+from sf.tools.submissions import (
+    Finding,
+    MilestonePlan,
+    Reassessment,
+    ReviewNotes,
+    SlicePlan,
+    Synthesis,
+    TaskPlan,
+)
+from sf.tools.toolbox import CHANGING, READING
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
@@ -83,6 +96,34 @@ def test_the_version_is_one_of_semver_and_the_changelog_says_what_that_means() -
     assert "SemVer 2.0" in policy
     frozen = ("data model", "phases", "life of a run", "hooks", "configuration", "conformance")
     assert [part for part in frozen if part not in policy] == []
+
+
+def _told(kind: type[msgspec.Struct]) -> set[str]:
+    """What the page says of a struct's fields: their names, with the value of those that have one."""
+    written = {
+        field.name: "" if field.required else f" = {msgspec.json.encode(field.default).decode()}"
+        for field in msgspec.structs.fields(kind)
+    }
+    return {f"`{name}{value}`" for name, value in written.items()}
+
+
+def test_every_tool_and_its_arguments_are_in_the_page_of_the_scripted_model() -> None:
+    rows = [line for line in _text("docs/scripted-model.md").splitlines() if line.startswith("| `")]
+    page = {line.split("`")[1]: line for line in rows}
+    forms: dict[str, type[msgspec.Struct]] = {
+        tool.name: tool.parameters for tool in (*READING, *CHANGING, ChapterOpen())
+    }
+    forms |= {
+        "submit_review": ReviewNotes,
+        "submit_synthesis": Synthesis,
+        "submit_reassessment": Reassessment,
+    }
+    forms |= {"slices": SliceEntry, "tasks": TaskEntry, "findings": Finding}
+    missing = {(name, told) for name, form in forms.items() for told in _told(form) if told not in page[name]}
+    assert missing == set()
+    whole = _text("docs/scripted-model.md").partition("`submit_plan` has besides")
+    for form in (MilestonePlan, SlicePlan, TaskPlan):
+        assert {told for told in _told(form) if told not in page["submit_plan"] + whole[2]} == set()
 
 
 def test_every_hook_is_documented() -> None:

@@ -6,10 +6,13 @@ import asyncio
 import os
 import shlex
 import shutil
+from collections.abc import Iterable
 
 from sf.app.checks import Check
 from sf.app.stores import place_of
 from sf.app.trust import load_config, load_trusted
+from sf.config.schema import Config
+from sf.errors import InvalidConfig
 from sf.harness.hooks import script_path, unrunnable
 from sf.paths import Project
 from sf.scheduler import leftovers, lock
@@ -35,10 +38,22 @@ async def _owned(project: Project) -> OwnedRepository | None:
 def hooks(project: Project) -> Check:
     """Every configured hook can be run."""
     commands = dict.fromkeys(command for _, command in load_config(project).harness.hooks.commands())
-    problems = [wrong for command in commands if (wrong := _unrunnable(project, command))]
+    problems = _problems(project, commands)
     if problems:
         return Check("hooks", "fail", "; ".join(problems))
     return Check("hooks", "pass", f"{len(commands)} runnable" if commands else "none configured")
+
+
+def require_told(project: Project, config: Config) -> None:
+    """Raise InvalidConfig when a hook cannot be run that is told of each unit's end once, never again."""
+    problems = _problems(project, config.harness.hooks.post_unit)
+    if problems:
+        told = f"post_unit is told of a unit's end once, and cannot be: {'; '.join(problems)}"
+        raise InvalidConfig(told, problems=tuple(problems), hint="mend it, or take it out; sf doctor")
+
+
+def _problems(project: Project, commands: Iterable[str]) -> list[str]:
+    return [wrong for command in commands if (wrong := _unrunnable(project, command))]
 
 
 def _unrunnable(project: Project, command: str) -> str:

@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 import msgspec
 
-from sf.app import ignored, periods, stores
+from sf.app import clones, forewarnings, ignored, periods, reversals, stores
+from sf.app.belongings import require_told
 from sf.app.farewell import Farewell
 from sf.app.intake import rules_of
 from sf.app.logs import log_of
@@ -30,6 +31,7 @@ from sf.errors import (
     InvalidConfig,
     SandboxUnavailable,
     SfError,
+    StoreForeign,
     StoreUnusable,
 )
 from sf.harness.desk import Desk
@@ -72,6 +74,8 @@ async def autopilot(
         async with contextlib.AsyncExitStack() as stack:
             try:
                 desk, live = await stack.enter_async_context(open_desk(project, watch, held.descriptor))
+            except StoreForeign:
+                raise
             except SfError as error:
                 await asyncio.to_thread(_record_refusal, project, error)
                 raise
@@ -227,11 +231,15 @@ async def open_desk(
     git = Git(held=(lock_descriptor,))
     identify(project)
     user = await UserRepository.open(project.root, project.facade, git)
+    # Before the checkout is looked at: what a killed landing left there is no git at work, nor a branch's.
+    landing = await user.recover_landing()
     ignored.keep_out(user)
     reading = Rereading(project, user)
     config, keys = await reading.begin(), Keys()
+    await clones.require(project, stores.chosen(project, config), user)
     await _require_branch(user, config)
     await preflight(project, config, keys)
+    require_told(project, config)
 
     async def again() -> Config:
         fresh = await reading.again()
@@ -247,10 +255,21 @@ async def open_desk(
     )
     async with contextlib.AsyncExitStack() as open_now:
         desk = await _furnish(open_now, project, config, keys, user, git, watch)
+        if landing:
+            desk.announce(events.WARNING, detail=landing, log=True)
+        await _record_reversal(desk)
         await _begin_session(desk)
         await _require_gates(desk, config)
-        await _warn_of_filters(desk)
+        await forewarnings.tell(desk)
         yield desk, live
+
+
+async def _record_reversal(desk: Desk) -> None:
+    """A revert that was killed once it had landed: what it took away must not count as done."""
+    found = await reversals.finish(desk.project, desk.database, desk.workshop, desk.rules, desk.clock.now())
+    if found:
+        detail = "its revert was cut off after it had landed, and is recorded now"
+        desk.announce(events.WARNING, found.unit_id, detail=detail, log=True)
 
 
 async def _require_gates(desk: Desk, config: Config) -> None:
@@ -260,14 +279,6 @@ async def _require_gates(desk: Desk, config: Config) -> None:
     # A branch that is gone holds what is for it, when its time comes.
     with contextlib.suppress(BranchGone):
         await places.located(desk, branch, gates_of(config))
-
-
-async def _warn_of_filters(desk: Desk) -> None:
-    """Say what a person would wonder at: no filter is run, so what lands looks changed in their checkout."""
-    filtered = await desk.workshop.user.filtered()
-    if filtered:
-        detail = f"filters such as LFS are not run; files under them land as they are stored: {filtered[0]}"
-        desk.announce(events.WARNING, detail=detail)
 
 
 async def _furnish(

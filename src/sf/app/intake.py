@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,12 +19,13 @@ from sf.domain.facts import WorktreeMode
 from sf.domain.ids import full_id
 from sf.domain.limits import Limits
 from sf.domain.spending import Caps, micro_usd
-from sf.errors import BadUsage, ProjectLocked, SfError, StoreUnusable
+from sf.errors import BadUsage, InvalidConfig, ProjectLocked, SfError, StoreUnusable
 from sf.harness.rules import Rules
 from sf.paths import Project
 from sf.scheduler import doorbell, intents, lock
 from sf.store import sessions
 from sf.store.connection import open_reader, transact
+from sf.store.place import Place
 from sf.store.tx import Tx
 
 _PATIENCE = 10.0
@@ -84,34 +86,50 @@ def _patience(settings: Attention) -> dict[str, Patience]:
 
 def submit(project: Project, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
     """Have an intent applied and return its answer. Raises what refused it."""
-    config = load_config(project)
+    config = _usable_config(project)
     _require_text(payload)
     if "unit_id" in payload:
         payload = {**payload, "unit_id": full_id(payload["unit_id"])}
     now = SystemClock().now()
-    place = stores.chosen(project, config)
-    rules = rules_of(config)
+    place = stores.chosen(project, config) if config else stores.place_of(project)
+    rules = rules_of(config or Config())
     intent_id = transact(place, lambda tx: _written(tx, kind, payload, rules, now))
     doorbell.ring(project.runtime)
     try:
-        return _seen_to(project, config, kind, intent_id)
+        return _seen_to(project, place, config, kind, intent_id)
     except StoreUnusable as error:
         # To say that it failed would have it said again, and done twice.
         told = f"it is written down, and the next command, or sf auto, applies it; meanwhile {error.message}"
         raise Queued(told, hint=error.hint) from error
 
 
-def _seen_to(project: Project, config: Config, kind: str, intent_id: str) -> dict[str, Any]:
+def _usable_config(project: Project) -> Config | None:
+    """The configuration; none where it is unusable and a live loop goes on with the last that was not.
+
+    Raises InvalidConfig when there is no such loop.
+    """
+    try:
+        return load_config(project)
+    except InvalidConfig:
+        holder = lock.is_held(project.lock)
+        if holder is None or holder.purpose != lock.AUTOPILOT:
+            raise
+        return None
+
+
+def _seen_to(
+    project: Project, place: Place, config: Config | None, kind: str, intent_id: str
+) -> dict[str, Any]:
     """The answer to an intent that is written down: by the live loop, or here when none is alive."""
-    place, rules = stores.chosen(project, config), rules_of(config)
     read = open_reader(place)
     deadline = time.monotonic() + _PATIENCE
     while (answer := _answer(read, intent_id)) is None:
         holder = lock.is_held(project.lock)
-        if holder is None:
+        if holder is None and config is not None:
+            rules = rules_of(config)
             # One that starts at this moment may be faster, and applies it itself.
             with contextlib.suppress(ProjectLocked), lock.hold(project, f"sf {kind}"):
-                announced = transact(place, lambda tx: _apply(tx, intent_id, rules))
+                announced = transact(place, partial(_apply, intent_id=intent_id, rules=rules))
                 witnesses.write_down(project, config, announced)
                 continue
         if time.monotonic() > deadline:

@@ -12,7 +12,7 @@ from sf.app import stores
 from sf.app.trust import load_config
 from sf.domain.clock import SystemClock
 from sf.errors import BadUsage, StoreUnusable
-from sf.files import sync_folder
+from sf.files import sync_path
 from sf.paths import Project
 from sf.scheduler import lock
 from sf.store import copying, knowledge, place, units
@@ -65,7 +65,7 @@ def _beside(aim: Place) -> Iterator[Place]:
         # Before the new file is there: SQLite would take what lies beside it for a part of it.
         _remove(aim)
         fresh.rename(aim)
-        sync_folder(aim.parent)
+        sync_path(aim.parent)
     finally:
         _remove(fresh)
 

@@ -6,8 +6,9 @@ import asyncio
 import re
 from typing import Any
 
-from sf.app import intake, stores, templates
+from sf.app import clones, intake, stores, templates
 from sf.app.trust import load_config
+from sf.config.schema import Config
 from sf.errors import BadUsage, DetachedHead, EmptyRepository
 from sf.paths import Project, identify
 from sf.store.place import Url
@@ -69,16 +70,18 @@ def _common(project: Project, workflow: str | None) -> dict[str, Any]:
     return {
         "workflow": chosen.name,
         "content": content,
-        "branch": asyncio.run(_branch(project, config.harness.integration_branch)),
+        "branch": asyncio.run(_branch(project, config)),
     }
 
 
-async def _branch(project: Project, configured: str) -> str:
+async def _branch(project: Project, config: Config) -> str:
     """The integration branch: configured, else the one that is current now."""
+    configured = config.harness.integration_branch
     user = await UserRepository.open(project.root, project.facade, Git())
     head = await user.head()
     if head.commit is None:
         raise EmptyRepository("the repository has no commit yet", hint="git commit something first")
+    await clones.require(project, stores.chosen(project, config), user)
     if configured:
         if await user.branch_commit(configured) is None:
             raise BadUsage(f"[harness] integration_branch: there is no branch {configured!r}")

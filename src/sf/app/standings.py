@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,15 +16,27 @@ from sf.errors import QuotaWait, SfError, Unreachable
 from sf.observe import disk
 from sf.paths import Project
 from sf.scheduler import lock
-from sf.store import attention, relations, runs, sessions, units
+from sf.store import attention, leases, relations, runs, sessions, units
+from sf.store.sessions import seat_of
 from sf.store.tx import Tx
+
+if TYPE_CHECKING:
+    from sf.config.schema import Concurrency, Config
 
 RUN = "sf auto"
 """What brings on a unit that waits for nothing else."""
 CUT_OFF = "cut off"
 """The standing of a unit whose run has nobody any more who carries it on."""
+ENDING = "ending"
+"""The standing of a unit that was called off and whose run still ends."""
+NO_SLOT = "waits for a slot"
+"""The standing of a unit that an autopilot begins as soon as another run has ended."""
 _BY_PROVIDER = frozenset({QuotaWait.code, Unreachable.code})
 """Waits of which it is told what the provider said, or why it was not reached."""
+
+
+_NAMED = 5
+"""How many of the units that one waits for are named."""
 
 
 class UnitLine(msgspec.Struct, frozen=True):
@@ -37,8 +50,12 @@ class UnitLine(msgspec.Struct, frozen=True):
     detail: str = ""
     attempt: int = 0
     cost_micro_usd: int = 0
+    reserved_micro_usd: int = 0
+    """The part of it that is reserved for a request under way."""
     tokens: int = 0
     elapsed_ms: int = 0
+    due_in_ms: int = 0
+    """How long it waits yet, where its wait has an end."""
     branch: str = ""
     """What it is to be merged into, for a goal."""
 
@@ -61,7 +78,8 @@ class Standings:
 
     def line(self, unit: Unit) -> UnitLine:
         """The unit in a list."""
-        live = runs.live_of_unit(self._tx, unit.id) if unit.status is Status.RUNNING else None
+        at_it = unit.status is Status.RUNNING or is_ending(unit)
+        live = runs.live_of_unit(self._tx, unit.id) if at_it else None
         spent = runs.spent_by_run(self._tx, live.id) if live else None
         return UnitLine(
             id=unit.id,
@@ -69,11 +87,13 @@ class Standings:
             title=unit.title,
             phase=unit.phase.value,
             standing=self.word(unit),
-            detail=self._detail(unit),
+            detail=self._placed(unit, self._detail(unit)),
             attempt=unit.attempt,
             cost_micro_usd=spent["cost_micro_usd"] if spent else 0,
+            reserved_micro_usd=spent["reserved_micro_usd"] if spent else 0,
             tokens=spent["input_tokens"] + spent["output_tokens"] if spent else 0,
             elapsed_ms=self._now - live.started_at if live and not self._is_cut_off(unit) else 0,
+            due_in_ms=self._left(unit),
             branch="" if unit.parent_id else self.branch(unit),
         )
 
@@ -81,21 +101,22 @@ class Standings:
         """The one reason for which an open unit is not running, or what it does, as a word or few."""
         if self._is_cut_off(unit):
             return CUT_OFF
+        if is_ending(unit):
+            return ENDING
         obstacle = self._obstacle(unit)
         return obstacle.word if obstacle else self._own(unit)
 
     def reason(self, unit: Unit) -> str:
         """The word, with everything that explains it."""
         detail = self._detail(unit)
-        if unit.terminal and unit.hold_detail and unit.reverted_at is None:
+        if unit.terminal and unit.hold_detail and unit.reverted_at is None and not is_ending(unit):
             detail = unit.hold_detail
         if unit.hold_kind is not None:
             detail = one_line(unit.hold_detail, 1000)
-        if unit.open_children:
-            detail = f"{unit.open_children} open"
         obstacle = self._obstacle(unit)
         if obstacle:
             detail = obstacle.detail
+        detail = self._placed(unit, detail)
         return self.word(unit) + (f": {detail}" if detail else "")
 
     def way_out(self, unit: Unit) -> str:
@@ -104,8 +125,10 @@ class Standings:
         obstacle = self._stopped if cut_off else self._obstacle(unit)
         if obstacle:
             return obstacle.way_out
-        waits = self.is_due(unit) and not self._is_seen_to(unit)
-        return RUN if waits or cut_off else ""
+        waits = (self.is_due(unit) or is_ending(unit)) and not self._is_seen_to(unit)
+        if not (waits or cut_off):
+            return ""
+        return f"{RUN} in the folder {unit.station}" if self._is_elsewhere(unit) else RUN
 
     def is_due(self, unit: Unit) -> bool:
         """Whether an autopilot would run it, now or by its time."""
@@ -114,18 +137,38 @@ class Standings:
     @cached_property
     def at_work(self) -> bool:
         """Whether an autopilot runs, here or for another folder on the same store."""
-        return self._at_work_here or bool(sessions.seats(self._tx))
+        return self._at_work_here or bool(self._seated)
 
     @cached_property
     def _at_work_here(self) -> bool:
         holder = lock.is_held(self._project.lock)
         return holder is not None and holder.purpose == lock.AUTOPILOT
 
+    @cached_property
+    def _seated(self) -> list[str]:
+        """Who has a seat at a store on a server."""
+        return sessions.seated(self._tx)
+
+    def _is_elsewhere(self, unit: Unit) -> bool:
+        """Whether it is bound to another folder on the same store."""
+        return unit.station not in (None, "", self._project.key)
+
+    def _placed(self, unit: Unit, detail: str) -> str:
+        """What is told of a unit, with the folder that has it where that is another one."""
+        if unit.terminal or not self._is_elsewhere(unit):
+            return detail
+        return "; ".join(part for part in (detail, f"in the folder {unit.station}") if part)
+
     def _is_seen_to(self, unit: Unit) -> bool:
-        """Whether an autopilot runs that may take it; nobody here knows of one bound elsewhere."""
-        if unit.station:
-            return unit.station != self._project.key or self._at_work_here
-        return self.at_work
+        """Whether an autopilot runs that may take it, or that carries its run on."""
+        if not unit.station:
+            return self.at_work
+        if not self._is_elsewhere(unit):
+            return self._at_work_here
+        if unit.status is Status.RUNNING:
+            return seat_of(unit.claim_holder or "") in self._seated
+        # Of the others nobody here knows which folder they are in.
+        return len(self._seated) > int(self._at_work_here)
 
     def _is_cut_off(self, unit: Unit) -> bool:
         """Whether its run has nobody any more who carries it on."""
@@ -153,22 +196,86 @@ class Standings:
     def _detail(self, unit: Unit) -> str:
         if unit.hold_kind is not None:
             return one_line(unit.hold_detail, 160)
+        if is_ending(unit):
+            return f"called off: {one_line(unit.hold_detail, 160)}"
         if unit.reverted_at is not None:
             return f"at {rfc3339(unit.reverted_at)}; it had ended with {unit.verdict or unit.status}"
-        if unit.due_at is not None and unit.due_at > self._now:
-            left = drawn_in(unit.due_at, unit.updated_at, self._now) - self._now
+        left = self._left(unit)
+        if left:
             code, said = runs.last_end(self._tx, unit)
             told = f"; {one_line(said, 160)}" if code in _BY_PROVIDER and said else ""
             return f"due in {brief_duration(left)}{told}"
-        if unit.open_blockers:
-            upstream = relations.upstream(self._tx, unit.id)
-            return "after " + ", ".join(other.id for other in upstream if not other.terminal)
-        return ""
+        if self._is_cut_off(unit):
+            return "sf ended in the middle of the run; what it wrote is kept"
+        obstacle = self._obstacle(unit)
+        return obstacle.detail if obstacle and obstacle.word == NO_SLOT else self._awaited(unit)
+
+    def _awaited(self, unit: Unit) -> str:
+        """Which unit has to end, to go on or to leave the worktree before this one begins."""
+        if unit.terminal or unit.status is Status.RUNNING:
+            return ""
+        before = self._before(unit)
+        if not unit.open_blockers and not unit.open_children and before:
+            return f"{before[0].id} is {self.word(before[0])}"
+        if before:
+            return ("after " if unit.open_blockers else "") + _few([other.id for other in before])
+        owner = relations.lane_owner(self._tx, unit.parent_id or "") if not unit.lane_open else None
+        return f"{owner} has it" if owner else ""
+
+    def _before(self, unit: Unit) -> list[Unit]:
+        """The open units that it waits for: those it comes after, else its children, else its container."""
+        if unit.open_blockers or unit.open_children:
+            found = relations.upstream if unit.open_blockers else relations.children
+            return [other for other in found(self._tx, unit.id) if not other.terminal]
+        container = units.find(self._tx, unit.parent_id or "") if not unit.parent_ready else None
+        return [container] if container is not None else []
+
+    def held_before(self, unit: Unit) -> Unit | None:
+        """The nearest unit that waits for a person, of those that this one waits for."""
+        seen, near = {unit.id}, self._before(unit)
+        while near:
+            found = near.pop(0)
+            if found.hold_kind is not None:
+                return found
+            seen.add(found.id)
+            near += [other for other in self._before(found) if other.id not in seen]
+        return None
+
+    def _left(self, unit: Unit) -> int:
+        """How long its wait lasts yet, in milliseconds."""
+        if unit.due_at is None or unit.due_at <= self._now:
+            return 0
+        return drawn_in(unit.due_at, unit.updated_at, self._now) - self._now
 
     def _obstacle(self, unit: Unit) -> Obstacle | None:
         if self._own(unit) != READY:
             return None
-        return self._stopped or (None if self._has_begun(unit) else self._full)
+        return self._stopped or (None if self._has_begun(unit) else self._full) or self._no_slot(unit)
+
+    def _no_slot(self, unit: Unit) -> Obstacle | None:
+        """Why an autopilot that is at work here has no room for the unit."""
+        if not self._at_work_here or unit.station not in (None, self._project.key) or self._caps is None:
+            return None
+        alike = [other for other in self._busy if other.phase is unit.phase]
+        every, most = self._caps.max_agents, self._caps.cap(unit.phase)
+        if len(alike) >= most:
+            return Obstacle(NO_SLOT, f"{len(alike)} of {most} in {unit.phase} in use", "")
+        return (
+            Obstacle(NO_SLOT, f"{len(self._busy)} of {every} in use", "")
+            if len(self._busy) >= every
+            else None
+        )
+
+    @cached_property
+    def _busy(self) -> list[Unit]:
+        """What runs in this folder, also what was called off and still ends."""
+        found = [*leases.running(self._tx), *leases.canceled_with_claim(self._tx)]
+        return [unit for unit in found if unit.station in (None, self._project.key)]
+
+    @cached_property
+    def _caps(self) -> Concurrency | None:
+        config = self._config
+        return config.harness.concurrency if config else None
 
     def _has_begun(self, unit: Unit) -> bool:
         """Whether it goes on even when nothing new is begun."""
@@ -200,12 +307,28 @@ class Standings:
 
     def _most_questions(self) -> int:
         """Read only when it matters: most looks do without the configuration, and one that is unusable."""
+        config = self._config
+        return config.attention.max_waiting if config else len(attention.waiting(self._tx))
+
+    @cached_property
+    def _config(self) -> Config | None:
         from sf.app.trust import load_config
 
         try:
-            return load_config(self._project).attention.max_waiting
+            return load_config(self._project)
         except SfError:
-            return len(attention.waiting(self._tx))
+            return None
+
+
+def is_ending(unit: Unit) -> bool:
+    """Whether it was called off while its run was under way, and that has not ended yet."""
+    return unit.status is Status.CANCELED and unit.claim_holder is not None
+
+
+def _few(names: list[str]) -> str:
+    """Names in a row, the first of many."""
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def branch_of(metadata: dict[str, object], otherwise: str) -> str:

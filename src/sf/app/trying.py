@@ -15,7 +15,7 @@ from sf.app.logs import log_of
 from sf.app.trust import gates_of, load_trusted
 from sf.config.schema import Config
 from sf.domain.excerpt import one_line, unsteering
-from sf.errors import SfError
+from sf.errors import EmptyRepository, SfError
 from sf.harness.hooks import HookRunner
 from sf.harness.workshop import branch_gone
 from sf.observe.trace import Tracer
@@ -60,8 +60,11 @@ async def _tried(project: Project) -> list[Check]:
     git = Git()
     user = await UserRepository.open(project.root, project.facade, git)
     config = await load_trusted(project, user)
-    branch = config.harness.integration_branch or (await user.head()).branch or ""
-    commit = await user.branch_commit(branch) if branch else (await user.head()).commit
+    head = await user.head()
+    if head.commit is None:
+        raise EmptyRepository("the repository has no commit yet", hint="git commit something first")
+    branch = config.harness.integration_branch or head.branch or ""
+    commit = await user.branch_commit(branch) if branch else head.commit
     if commit is None:
         raise branch_gone(branch)
     with _folder(project) as folder, closing(Tracer(project.trace)) as tracer:

@@ -10,10 +10,11 @@ from typing import TypeVar
 
 import msgspec
 
-from sf.app import stores, witnesses
+from sf.app import reversals, stores, witnesses
 from sf.app.intake import rules_of
 from sf.app.logs import log_of
 from sf.app.reconciling import Survey, survey_unit
+from sf.app.reversals import Recorded, Reversal
 from sf.app.trust import load_config
 from sf.config.schema import Config
 from sf.domain.clock import SystemClock
@@ -23,7 +24,6 @@ from sf.domain.queue import standing
 from sf.domain.reverting import revert_message
 from sf.domain.units import Unit
 from sf.errors import WrongState
-from sf.harness import artifacts, reversion
 from sf.harness.reversion import Reverted
 from sf.harness.workshop import Workshop
 from sf.paths import Project, identify
@@ -114,19 +114,20 @@ def carry_out(project: Project, agreed: Survey) -> Undone:
 
 
 async def _undo(bench: _Bench, agreed: Survey) -> Undone:
-    """Branch first, rows last: what died between finds its change gone already and only records it."""
+    """Noted first, then the branch, rows last: what dies between is recorded by whoever comes next."""
     owned, user = bench.workshop.owned, bench.workshop.user
     unit = units.get(bench.database.read, agreed.unit_id)
     made = await reverse(owned, agreed.head, agreed.steps, lambda step: revert_message(step, agreed.unit_id))
-    await user.land(agreed.branch, agreed.head, made.tip, owned)
-    restored = [
-        str(folder)
-        for item in reversion.affected(bench.database.read, unit)
-        if (folder := artifacts.restore(bench.project, item.id)) is not None
-    ]
     reverted = [Reverted(item.step.commit, item.step.subject, item.commit) for item in made.made]
-    tree, rules, now = await owned.tree_of(made.tip), rules_of(bench.config), SystemClock().now()
-    marked = await bench.database.write(lambda tx: reversion.record(tx, unit, reverted, tree, rules, now))
+    tree = await owned.tree_of(made.tip)
+    reversals.note(bench.project, Reversal(unit.id, agreed.branch, made.tip, tree, reverted))
+    try:
+        await user.land(agreed.branch, agreed.head, made.tip, owned)
+    except BaseException:
+        if not await user.contains(agreed.branch, made.tip):
+            reversals.drop(bench.project)
+        raise
+    recorded = await _recorded(bench)
     log_of(bench.project, bench.config).info(
         "reverted", unit_id=unit.id, unit_type=unit.type, old=agreed.head, new=made.tip
     )
@@ -136,10 +137,15 @@ async def _undo(bench: _Bench, agreed: Survey) -> Undone:
         old=agreed.head,
         new=made.tip,
         reverted=reverted,
-        marked=marked,
-        restored=restored,
+        marked=recorded.marked if recorded else [],
+        restored=recorded.restored if recorded else [],
         next=_way_on(bench.project, unit),
     )
+
+
+async def _recorded(bench: _Bench) -> Recorded | None:
+    rules, now = rules_of(bench.config), SystemClock().now()
+    return await reversals.finish(bench.project, bench.database, bench.workshop, rules, now)
 
 
 def _way_on(project: Project, unit: Unit) -> str:
@@ -205,7 +211,10 @@ async def _bench(project: Project, config: Config, place: Place, descriptor: int
     database = Database(place, announced.append)
     try:
         mode = config.harness.worktree_mode
-        yield _Bench(project, config, database, Workshop(project, database, user, owned, SystemClock(), mode))
+        workshop = Workshop(project, database, user, owned, SystemClock(), mode)
+        bench = _Bench(project, config, database, workshop)
+        await _recorded(bench)
+        yield bench
     finally:
         database.close()
         witnesses.write_down(project, config, announced)

@@ -21,6 +21,18 @@ class Limits(msgspec.Struct, frozen=True):
     first_backoff_ms: int = 10_000
     max_backoff_ms: int = 300_000
 
+    def of(self, kind: str) -> int:
+        """What a counter of this kind may reach."""
+        return {
+            "tries": self.max_attempts,
+            "gate": self.max_retries,
+            "fixes": self.max_fix_attempts,
+            "conflicts": self.max_conflicts,
+            "replans": self.max_reassess,
+            "interruptions": self.max_interruptions,
+            "waits": self.max_waits,
+        }[kind]
+
 
 def backoff_ms(tries: int, limits: Limits) -> int:
     """How long to wait after the nth abnormal end: 10 s doubled each time, up to the cap."""

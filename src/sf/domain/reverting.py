@@ -66,6 +66,11 @@ def named_units(message: str) -> frozenset[str]:
     return frozenset(_TRAILER.findall(message))
 
 
+def naming_none(text: str) -> str:
+    """A text for a commit message, with what it quotes of other messages marked: only sf names the maker."""
+    return _TRAILER.sub(lambda line: f"> {line[0].strip()}", text)
+
+
 def naming_pattern(unit_id: str) -> str:
     """An extended regular expression for the message lines of a unit and of everything below it."""
     slug = re.escape(unit_id.split("/", 1)[1])

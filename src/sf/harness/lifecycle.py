@@ -76,8 +76,8 @@ def hold(
     Where a look found the very cause still there, the question is the old one: id, deadline, told only once.
     """
     units.set_hold(tx, unit.id, kind, detail, now)
-    if data and BRANCH in data and unit.base_commit is None:
-        # Another folder on the same store may have it.
+    if data and BRANCH in data and unit.parent_id is None and unit.base_commit is None:
+        # Another folder on the same store may have it. What is below a goal is done where the goal is.
         units.unbind_unit(tx, unit.id)
     asked = _asked_before(tx, unit, kind)
     if asked is not None and (asked.question, asked.data) == (escaped(detail), data or {}):

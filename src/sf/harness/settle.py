@@ -64,6 +64,8 @@ def settle(tx: Tx, lease: Lease, outcome: o.AnyOutcome, ending: Ending, rules: R
         units.set_plan(tx, unit.id, outcome.plan, now)
         planting.plant_plan(tx, unit, outcome.plan, workflow, rules, now)
     settled = lifecycle.apply(tx, unit, move, workflow, rules, now)
+    if move.delay_ms:
+        tx.announce(events.Event(events.DELAYED, now, unit.id, {"due_in_ms": move.delay_ms}))
     if unit.type == "milestone" and move.feedback and move.steps and move.steps[-1].to is Phase.EXECUTE:
         planting.plant_fix(tx, settled, move.steps[-1].reason, move.feedback, workflow, rules, now)
         return units.get(tx, unit.id)

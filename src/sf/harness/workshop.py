@@ -20,7 +20,7 @@ from sf.store.database import Database
 from sf.store.tx import Tx
 from sf.workspaces.owned import OwnedRepository
 from sf.workspaces.repository import UserRepository
-from sf.workspaces.worktree import Worktree, remove_folder
+from sf.workspaces.worktree import Worktree, clear_place
 
 _TELLING = ("merge_conflict", "gate_failed", "gate_timeout")
 """How a run ends that lays a merge out and says so."""
@@ -180,7 +180,7 @@ class Workshop:
             await Worktree(self.owned, self.folder(owner), branch).remove(landed_in=base)
             if await self.owned.ref(f"refs/heads/{branch}") == leftover:
                 await self.owned.delete_ref(f"refs/heads/{branch}", leftover)
-        await remove_folder(self.owned, self.folder(owner))
+        await clear_place(self.owned, self.folder(owner))
         worktree, created = await Worktree.ensure(self.owned, self.folder(owner), branch, base)
         await self._set_place(owner, branch, base, lease)
         return worktree, created

@@ -29,7 +29,7 @@ from sf.store.tx import Tx
 from sf.workspaces import packing, rescue
 from sf.workspaces.owned import OwnedRepository
 from sf.workspaces.repository import UserRepository
-from sf.workspaces.worktree import Worktree, discard, remove_folder
+from sf.workspaces.worktree import Worktree, clear_place, discard
 
 KEPT_DAYS = 30
 _DAY_MS = 86_400_000
@@ -175,13 +175,7 @@ def _worktrees(at: Premises, owned: OwnedRepository, found: Leftovers, heads: di
         return await park(folder)
 
     async def park(path: Path) -> str:
-        plain = path.is_dir() and not path.is_symlink()
-        ref = await rescue.park_folder(owned, path) if plain else None
-        if ref is None:
-            place = await asyncio.to_thread(rescue.set_aside, owned, path.parent, [path.name])
-            return f"now in {place}"
-        await remove_folder(owned, path)
-        return f"its files are under {ref}"
+        return f"now under {await clear_place(owned, path)}"
 
     ended = [
         _step(f"remove worktree of {name}", path, partial(put_away, name, path)) for name, path in found.ended

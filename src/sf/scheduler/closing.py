@@ -8,7 +8,7 @@ from sf.domain import events
 from sf.domain.phases import Phase
 from sf.domain.runs import Lease
 from sf.domain.units import Unit
-from sf.errors import BadUsage, GitFailed, HookFailed, HookTimeout, SfError
+from sf.errors import BadUsage, GitFailed, HookFailed, HookTimeout, SfError, WorkspaceFailed
 from sf.harness import artifacts, lessons
 from sf.harness.attempt import run_hook
 from sf.harness.desk import Desk
@@ -71,7 +71,7 @@ async def _touched(desk: Desk, unit: Unit) -> tuple[str, ...]:
         return tuple(
             change.path for change in await between(owned.git, owned.git_dir, unit.base_commit, tree)
         )
-    except GitFailed as error:
+    except WorkspaceFailed as error:
         desk.log.warning("changed paths unknown", unit_id=unit.id, unit_type=unit.type, error=error.line())
         return ()
 

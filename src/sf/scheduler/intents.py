@@ -34,20 +34,21 @@ def apply_open(tx: Tx, rules: Rules, now: Instant, *, awaited: str = "") -> None
     for row in sessions.open_intents(tx):
         answer = apply_one(tx, row, rules, now)
         if "error" in answer and row["id"] != awaited:
-            command = f"sf {row['kind'].replace('_', '-')}"
-            told = f"{command} ({_asked_for(row)}) was refused: {answer['error']}"
-            data = {"detail": told, "intent": row["kind"], "log": True}
+            detail = f"{told(row)} was refused: {answer['error']}"
+            data = {"detail": detail, "intent": row["kind"], "log": True}
             tx.announce(events.Event(events.WARNING, now, data=data))
 
 
-def _asked_for(row: Row) -> str:
-    """The words of a command, as far as its row tells them."""
+def told(row: Row) -> str:
+    """What a command asked for, as far as its row tells it."""
+    command = f"sf {row['kind'].replace('_', '-')}"
     try:
         payload = msgspec.json.decode(row["payload"], type=dict[str, Any])
     except msgspec.DecodeError:
-        return "in words that this sf does not know"
+        return f"{command} (in words that this sf does not know)"
     names = ("unit_id", "question_id", "blocker_id", "answer", "reason", "goal")
-    return one_line(printable(" ".join(str(payload[name]) for name in names if name in payload)), 100)
+    words = one_line(printable(" ".join(str(payload[name]) for name in names if payload.get(name))), 100)
+    return f"{command} ({words})" if words else command
 
 
 def try_out(tx: Tx, kind: str, payload: dict[str, Any], rules: Rules, now: Instant) -> None:
@@ -257,7 +258,7 @@ def _merge_resolve(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) 
 def _force_clear(tx: Tx, payload: dict[str, Any], rules: Rules, now: Instant) -> Answer:
     rows = blockers.matching(tx, payload["blocker_id"].upper())
     if len(rows) != 1:
-        which = "several open blockers begin" if rows else "no open blocker begins"
+        which = "several open blockers begin or end" if rows else "no open blocker begins or ends"
         raise UnknownBlocker(f"{which} with {payload['blocker_id']!r}", hint="sf status lists them")
     blockers.resolve(tx, rows[0]["id"], "/sf force-clear", now)
     if rows[0]["event"] == "Paused":

@@ -12,7 +12,15 @@ from sf.harness.workshop import Workshop
 
 
 async def on_integration(workshop: Workshop, unit: Unit, head: str) -> str | None:
-    """The commit by which the unit landed, if the integration branch has one that bears its name."""
+    """The commit by which the unit landed: it brought the unit's branch in, whatever it says by now.
+
+    Where the integration branch was rewritten, the one that bears the unit's name.
+    """
+    tip = await workshop.owned.ref(f"refs/heads/{unit.branch}") if unit.branch else None
+    if tip is not None and tip != unit.base_commit:
+        joined = await workshop.owned.joined_by(tip, head)
+        if joined is not None:
+            return joined
     return await _bearing(workshop, unit, head, landing_subject(unit.id, unit.title))
 
 

@@ -144,7 +144,8 @@ class Loop:
 
     def _is_out_of_money(self) -> bool:
         """Whether nothing can be paid: asked after a tick, for the last run's end may have left room."""
-        return bool(self._purse.empty) and not self._roster and not self._wake.is_set()
+        empty = bool(self._purse.empty) and not self._purse.waits
+        return empty and not self._roster and not self._wake.is_set()
 
     def _idle(self) -> bool:
         return not self._roster and not self._waits_for_time() and not self._wake.is_set()

@@ -11,7 +11,7 @@ from typing import Any
 
 from sf.domain import events
 from sf.domain import outcomes as o
-from sf.domain.reverting import landing_subject
+from sf.domain.reverting import landing_subject, naming_none
 from sf.domain.units import CURE, PATHS, HoldKind, Merging, Status, Unit
 from sf.domain.utf8 import escaped, quoted
 from sf.errors import NoProduct
@@ -70,7 +70,7 @@ async def _commit_task(agent: Agent) -> o.AnyOutcome:
 
 
 def _message(unit: Unit, subject: str) -> str:
-    body = f"\n\n{unit.description.strip()[:2000]}" if unit.description else ""
+    body = f"\n\n{naming_none(unit.description.strip()[:2000])}" if unit.description else ""
     return f"{subject}{body}\n\nSf-Unit: {unit.id}\nSf-Attempt: {unit.attempt}\n"
 
 
@@ -111,7 +111,7 @@ async def _land(agent: Agent) -> o.AnyOutcome:
     for _ in range(_RACES):
         head = await desk.workshop.integration_head(unit)
         if await owned.is_ancestor(tip, head):
-            return await _already(agent, await landed.on_integration(desk.workshop, unit, head) or head)
+            return await _already(agent, await landed.on_integration(desk.workshop, unit, head) or tip)
         parents, merged = await joining.join(agent, head, tip)
         if merged.tree is None:
             return await joining.lay_out(agent, head, merged)

@@ -23,6 +23,8 @@ class Purse:
         """What was asked last; kept, though withdrawn, while anything runs."""
         self.empty = ""
         """Why nothing more may be spent; nothing when it may."""
+        self.waits = False
+        """Whether the question for more has a default, which is given at its time."""
 
     @contextlib.contextmanager
     def telling(self, outcome: o.AnyOutcome) -> Iterator[o.Overspent | None]:
@@ -41,9 +43,12 @@ class Purse:
             self._being_told -= 1
 
     async def begin(self) -> None:
-        """Withdraw what an earlier start asked: who needed it may be gone or cheaper now, or asks again."""
-        if replies.asked_for_session(self._desk.database.read) is not None:
-            now = self._desk.clock.now()
+        """Withdraw what an earlier start asked: who needed it may be gone or cheaper now, or asks again.
+
+        What nobody answered in time gets its default instead, with whatever else is due.
+        """
+        asked, now = replies.asked_for_session(self._desk.database.read), self._desk.clock.now()
+        if asked is not None and (asked.due_at is None or asked.due_at > now):
             await self._desk.database.write(lambda tx: replies.withdraw_asked(tx, now))
 
     async def look(self, seen: Glance, *, running: int) -> bool:
@@ -57,7 +62,7 @@ class Purse:
         desk, read = self._desk, self._desk.database.read
         asked = replies.asked_for_session(read) if seen.questions else None
         self._short = asked or (self._short if running else None)
-        self.empty = ""
+        self.empty, self.waits = "", asked is not None and asked.due_at is not None
         if self._short is None:
             return False
         account = spending.account(read, "session", self._short.session_id)

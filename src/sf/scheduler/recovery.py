@@ -32,10 +32,6 @@ async def recover(desk: Desk) -> list[str]:
     stale = desk.workshop.owned.clear_locks()
     if stale:
         desk.log.warning("locks of killed git processes removed", locks=", ".join(stale))
-    landing = await desk.workshop.user.recover_landing()
-    if landing:
-        desk.log.warning("an interrupted merge was seen to", detail=landing)
-        desk.announce(events.WARNING, detail=landing)
     rules, now = desk.rules, desk.clock.now()
     merged = await _merged_though_called_off(desk)
     await desk.database.write(lambda tx: interrupt_all(tx, desk.station, rules, now, merged))

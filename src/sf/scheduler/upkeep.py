@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sf.domain.clock import Instant, drawn_in, has_passed
 from sf.domain.units import Status
-from sf.errors import GitFailed
+from sf.errors import WorkspaceFailed
 from sf.harness.desk import Desk
 from sf.harness.rules import Rules
 from sf.scheduler import claims, rechecks, recovery, replies
@@ -79,7 +79,7 @@ class Upkeep:
         self._recheck_ms = _RECHECK_MS
         try:
             await rechecks.recheck(self._desk, now)
-        except (GitFailed, OSError) as error:
+        except (WorkspaceFailed, OSError) as error:
             # What is only held ends nobody's session.
             self._recheck_ms = _AFTER_FAILURE_MS
             self._desk.log.warning("the checkout could not be looked at", error=str(error))

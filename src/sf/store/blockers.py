@@ -52,9 +52,9 @@ def resolve(tx: Tx, blocker_id: str, by: str, now: Instant) -> bool:
     return tx.run(_Q["resolve_blocker"], id=blocker_id, by=by, now=now) == 1
 
 
-def matching(tx: Tx, prefix: str) -> Sequence[Row]:
-    """Open blockers whose id begins so."""
-    return tx.all(_Q["blocker"], prefix=prefix)
+def matching(tx: Tx, part: str) -> Sequence[Row]:
+    """Open blockers whose id begins or ends so."""
+    return tx.all(_Q["blocker"], part=part)
 
 
 def open_blockers(tx: Tx) -> Sequence[Row]:

@@ -126,6 +126,11 @@ UPGRADE_PATIENCE = 2.0
 """Seconds for which another process that changes the schema is waited for."""
 
 
+def seat_name(host: str, pid: int | str) -> str:
+    """What a process is called at a server on which it has a seat."""
+    return f"process {pid} on {host[:16]}"
+
+
 def busy(name: str, holders: Sequence[str]) -> ProjectLocked:
     """What a store is reported as that autopilots of an older sf work from, each a `process 1 on host`.
 

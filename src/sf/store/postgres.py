@@ -21,7 +21,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.sql import SQL, Identifier
 
 from sf.errors import ProjectLocked, StoreUnusable
-from sf.store.engine import UPGRADE_PATIENCE, Connection, busy
+from sf.store.engine import UPGRADE_PATIENCE, Connection, busy, seat_name
 from sf.store.place import Url
 from sf.store.sql import Query, with_placeholders
 from sf.store.wire import HASTE, Haste, InDoubt, ServerRow, WholeNumber, Wire, plain, rows_of
@@ -291,7 +291,7 @@ def _takes_no_writes() -> psycopg.Error:
 
 def _signature(url: Url) -> str:
     """What the server shows as the name of a connection: who it is, within the 63 bytes that are kept."""
-    return f"process {os.getpid()} on {socket.gethostname()[:16]} {url.schema}".rstrip()
+    return f"{seat_name(socket.gethostname(), os.getpid())} {url.schema}".rstrip()
 
 
 class ReadingConnection(ServerConnection):

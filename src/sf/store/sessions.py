@@ -11,6 +11,7 @@ from sf.domain.clock import Instant
 from sf.domain.ids import ulid
 from sf.domain.workflows import Workflow, fingerprint, parse
 from sf.store import sql
+from sf.store.engine import seat_name
 from sf.store.tx import Row, Tx
 
 _Q = sql.load("records")
@@ -69,6 +70,17 @@ def seats(tx: Tx) -> int:
     """How many autopilots have a seat at a store on a server, of whatever folder; a file has none."""
     row = tx.one(_Q["seats"])
     return int(row["n"]) if row else 0
+
+
+def seated(tx: Tx) -> list[str]:
+    """Who they are, as `seat_of` names them."""
+    return [str(row["name"]) for row in tx.all(_Q["seated"])]
+
+
+def seat_of(holder: str) -> str:
+    """The name under which the holder of a claim has its seat."""
+    host, _, rest = holder.rpartition("#")
+    return seat_name(host, rest.partition("@")[0])
 
 
 def set_status(tx: Tx, session_id: str, status: SessionStatus, now: Instant, detail: str = "") -> None:

@@ -97,7 +97,7 @@ def _text(grafts: frozenset[str]) -> bytes:
 
 def _write(target: Path, grafts: frozenset[str]) -> None:
     if grafts:
-        files.put(target / _FILE, _text(grafts))
+        files.put(target / _FILE, _text(grafts), sync=True)
     else:
         (target / _FILE).unlink(missing_ok=True)
 

@@ -32,9 +32,7 @@ async def bring_over(owned: OwnedRepository, folder: Path, branch: str) -> None:
     The branch's are left out while it is checked out there: their content is in the folder, and is kept as
     its tree. So are those of remotes. Raises GitFailed or WorkspaceFailed for what cannot be brought over.
     """
-    found = await asyncio.to_thread(lambda: list(dict.fromkeys(_named(folder / ".git", branch))))
-    known = set(await present(owned.git, owned.git_dir, found))
-    missing = [name for name in found if name not in known]
+    missing = await unknown(owned, folder, branch)
     if not missing:
         return
     if len(missing) > _MOST:
@@ -49,6 +47,16 @@ async def bring_over(owned: OwnedRepository, folder: Path, branch: str) -> None:
                 await rescue.park(owned, branch, name)
     finally:
         await asyncio.to_thread(shutil.rmtree, seen, ignore_errors=True)
+
+
+async def unknown(owned: OwnedRepository, folder: Path, branch: str = "") -> list[str]:
+    """Return what the folder's own git names and sf's lacks; not the branch's while it is checked out there.
+
+    Raises WorkspaceFailed and OSError.
+    """
+    found = await asyncio.to_thread(lambda: list(dict.fromkeys(_named(folder / ".git", branch))))
+    known = set(await present(owned.git, owned.git_dir, found))
+    return [name for name in found if name not in known]
 
 
 async def _commits(owned: OwnedRepository, seen: Path, names: list[str]) -> list[str]:

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import re
+import secrets
 import stat
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -20,16 +22,21 @@ from sf.workspaces._user_checkout import copy_index
 from sf.workspaces.refusals import CheckoutBusy
 
 _WAIT = 0.02
+_LANDING_ID = re.compile(r"[0-9a-f]{32}")
+_NONE = "0" * 40
 
 
 class Journal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One landing: the ref is locked from `preparing` on, a checkout's files are touched in `moving`."""
+    """One landing: the ref is locked from `preparing` on, a checkout's files are touched in `moving`.
+
+    Of one whose journal was `cut` short nothing is known but the id that its locks bear.
+    """
 
     landing_id: str
     branch: str
     old: str
     new: str
-    step: Literal["checking", "preparing", "moving"]
+    step: Literal["checking", "preparing", "moving", "cut"]
 
 
 class Desk:
@@ -64,12 +71,16 @@ class Desk:
             return msgspec.json.decode((self._state / "landing.json").read_bytes(), type=Journal)
         except FileNotFoundError:
             return None
-        except msgspec.DecodeError as error:
+        except msgspec.ValidationError as error:
             path = self._state / "landing.json"
             raise WorkspaceFailed(
                 f"the journal of an unfinished landing cannot be read: {path}: {error}",
                 hint="put the checkout right, remove that file, .git/HEAD.lock and .git/index.lock",
             ) from error
+        except msgspec.DecodeError:
+            borne = (read_small(lock) for lock in self._locks())
+            landing_id = next((text for text in borne if _LANDING_ID.fullmatch(text)), secrets.token_hex(16))
+            return Journal(landing_id, "(unknown)", _NONE, _NONE, "cut")
 
     async def lock(self, journal: Journal, patience: float = 2.0) -> None:
         """Take HEAD.lock, then index.lock, each bearing the landing's id from its first moment."""
@@ -108,7 +119,10 @@ class Desk:
         temporary = self._layout.git_dir / f".sf-{journal.landing_id}-index"
         # With its own time: a later one would hide a change that the user made in the second of the checkout.
         copy_index(self.index, temporary)
+        # Both: an old index beside a branch that has moved would show what has landed as taken back.
+        files.sync_path(temporary)
         temporary.replace(self._layout.index)
+        files.sync_path(self._layout.git_dir)
 
     def clear(self, journal: Journal) -> None:
         """Give back every lock that bears the landing's id and forget the landing."""
@@ -152,6 +166,12 @@ class Desk:
             if _identity_if_cut(path, made[path]) == before[path]:
                 path.unlink(missing_ok=True)
 
+    def keep_guards(self, journal: Journal) -> None:
+        """Make the marks durable that guard what this landing brought: an empty one would be nobody's."""
+        for guard in self._guards():
+            if read_small(guard) == f"sf {journal.landing_id}":
+                files.sync_path(guard)
+
     def _guards(self) -> list[Path]:
         return list((self._layout.common / "objects" / "pack").glob("pack-*.keep"))
 
@@ -165,6 +185,8 @@ class Desk:
         temporary = self._layout.git_dir / f".sf-{landing_id}-lock"
         temporary.write_text(f"{landing_id}\n")
         try:
+            # A lock that a power cut emptied would be nobody's, and stay until a person removes it.
+            files.sync_path(temporary)
             deadline = asyncio.get_running_loop().time() + patience
             while True:
                 try:

@@ -14,7 +14,14 @@ from sf.workspaces._journal import Desk, Journal
 from sf.workspaces._layout import Layout
 from sf.workspaces._refs import RefTransaction, read_ref, update_ref
 from sf.workspaces._transfer import transfer
-from sf.workspaces._user_checkout import changed_in_index, copy_index, in_the_way, unfinished, worktrees_using
+from sf.workspaces._user_checkout import (
+    changed_in_index,
+    copy_index,
+    in_the_way,
+    sync_files,
+    unfinished,
+    worktrees_using,
+)
 from sf.workspaces.changes import FileChange, between
 from sf.workspaces.git import Call, Git, Identity
 from sf.workspaces.refusals import BranchMoved, CheckoutBusy
@@ -67,6 +74,7 @@ class Landing:
                     known=[journal.old],
                     keep=f"sf {journal.landing_id}",
                 )
+                self._desk.keep_guards(journal)
                 await (self._with_checkout(journal) if checkout else self._ref_alone(journal))
                 self._desk.clear(journal)
             except BaseException:
@@ -97,6 +105,8 @@ class Landing:
             self._desk.note_files([change.path for change in changes])
             self._desk.write(moving)
             await self._move_files(journal)
+            # While the journal is there: what a power cut leaves of them is known for sf's only by it.
+            await asyncio.to_thread(sync_files, self._layout.root, [change.path for change in changes])
             await transaction.commit()
         finally:
             await transaction.abort()
@@ -181,8 +191,10 @@ async def settle_leftover(git: Git, layout: Layout, state: Path, desk: Desk) -> 
     if journal is None:
         return None
     facade = state / "facade"
-    landed = journal.step != "checking" and await _has_landed(git, facade, journal)
+    landed = journal.step in ("preparing", "moving") and await _has_landed(git, facade, journal)
     said = f"the landing of {journal.new[:12]} on {journal.branch} was {'finished' if landed else 'undone'}"
+    if journal.step == "cut":
+        said = "the journal of a landing that was cut off is cut short too: its checkout is left as it is"
     if journal.step == "moving":
         await desk.relock(journal)
         left_at = await _left_at(git, layout, facade, desk, journal, landed=landed)

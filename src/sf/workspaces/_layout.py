@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -30,6 +31,7 @@ _COPIED = {
     "core.eol": ("lf", "crlf", "native"),
     "core.logallrefupdates": ("true", "false", "always"),
 }
+_SHA1 = re.compile(r"[0-9a-f]{40}")
 _SPELLINGS = dict.fromkeys(("yes", "on", "1"), "true") | dict.fromkeys(("", "no", "off", "0"), "false")
 
 
@@ -147,7 +149,8 @@ def _refuse_unproven(layout: Layout, found: dict[str, str]) -> None:
         "a partial clone": "partialclone" in extensions or any(_is_promisor(key, found) for key in found),
         "a bare repository": _is_on("core.bare", found) and not layout.linked,
         "a sparse checkout": _is_on("core.sparsecheckout", found),
-        "a split index": _is_on("core.splitindex", found),
+        "a split index (git update-index --no-split-index)": _is_on("core.splitindex", found)
+        or _is_split(layout),
         "a checkout in another place (core.worktree)": _is_elsewhere(layout, found.get("core.worktree")),
         "an unknown extension": not _KNOWN_EXTENSIONS.issuperset(extensions),
     }
@@ -160,6 +163,14 @@ def _refuse_unproven(layout: Layout, found: dict[str, str]) -> None:
 
 def _is_on(key: str, found: dict[str, str]) -> bool:
     return found.get(key, "").lower() in ("true", "1", "yes", "on")
+
+
+def _is_split(layout: Layout) -> bool:
+    """Whether the index is a part of a shared one beside it, whose name it bears: without any setting too."""
+    shared = [path.name.removeprefix("sharedindex.") for path in layout.git_dir.glob("sharedindex.*")]
+    names = [bytes.fromhex(name) for name in shared if _SHA1.fullmatch(name)]
+    index = layout.index.read_bytes() if names and layout.index.exists() else b""
+    return any(name in index for name in names)
 
 
 def _is_promisor(key: str, found: dict[str, str]) -> bool:

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from sf import files
 from sf.errors import WorkspaceFailed
 from sf.workspaces._layout import read_small
 
@@ -89,4 +90,6 @@ def _link(file: Path, place: Path) -> None:
         temporary = place.with_name(f"tmp_obj_{secrets.token_hex(6)}")
         shutil.copyfile(file, temporary)
         temporary.chmod(0o444)
+        # A link has the bytes that the user's git wrote; a copy that a power cut empties stays so.
+        files.sync_path(temporary)
         temporary.replace(place)

@@ -9,6 +9,7 @@ import stat
 from enum import Enum
 from pathlib import Path
 
+from sf import files
 from sf.errors import GitFailed
 from sf.workspaces.git import Call, Git, Identity, failure, kill
 from sf.workspaces.refusals import BranchMoved
@@ -65,7 +66,10 @@ async def update_ref(
     *,
     identity: Identity | None = None,
 ) -> None:
-    """Set (or with None delete) a ref; raise BranchMoved when it is not at `old` (None: absent)."""
+    """Set (or with None delete) a ref; raise BranchMoved when it is not at `old` (None: absent).
+
+    One that was set is there after a power cut. A deleted one may come back.
+    """
     expected = "" if isinstance(old, Unset) else (old or ZERO)
     if new is None:
         lines = f"delete {name}\0{expected}\0"
@@ -83,20 +87,30 @@ async def update_ref(
         if not isinstance(old, Unset) and actual != old:
             raise BranchMoved(f"{name} is at {actual or 'nothing'}, not at {old}", actual=actual) from error
         raise
+    if new is not None:
+        _keep_name(git_dir, name)
+
+
+def _keep_name(git_dir: Path, name: str) -> None:
+    """Make it durable that a ref has this name: git syncs what is in it alone."""
+    # One that was removed again at once has no need of it.
+    with contextlib.suppress(FileNotFoundError):
+        files.sync_path((git_dir / name).parent)
 
 
 class RefTransaction:
     """One ref update held between `prepare` (checked, locked) and `commit`; left early, it never happened."""
 
-    def __init__(self, call: Call, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, call: Call, process: asyncio.subprocess.Process, name: str) -> None:
         self._call = call
+        self._name = name
         self._process = process
 
     @classmethod
     async def prepare(cls, git: Git, call: Call, name: str, new: str, old: str) -> RefTransaction:
         """Lock the ref and check that it is at `old`; raise GitFailed when either cannot be."""
         process = await git.start(call)
-        transaction = cls(call, process)
+        transaction = cls(call, process, name)
         try:
             await transaction._say("start", "start: ok")
             await transaction._say(f"update {name} {new} {old}\nprepare", "prepare: ok")
@@ -106,8 +120,9 @@ class RefTransaction:
         return transaction
 
     async def commit(self) -> None:
-        """Make the update visible."""
+        """Make the update visible, and durable."""
         await self._say("commit", "commit: ok")
+        _keep_name(self._call.git_dir, self._name)
         await kill_gently(self._process)
 
     async def abort(self) -> None:

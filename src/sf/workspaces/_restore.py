@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import stat
@@ -11,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from sf.workspaces._journal import Desk, Journal
+from sf.workspaces._user_checkout import sync_files
 from sf.workspaces.changes import FileChange, between
 from sf.workspaces.git import Git
 
@@ -127,3 +129,4 @@ async def _write(git: Git, root: Path, facade: Path, desk: Desk, commit: str, pa
         timeout=300.0,
         pass_fds=(desk.descriptor,),
     )
+    await asyncio.to_thread(sync_files, root, paths)

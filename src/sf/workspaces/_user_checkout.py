@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from sf import files
 from sf.workspaces._layout import Layout, read_small
 from sf.workspaces.changes import EMPTY_TREE, FileChange
 from sf.workspaces.git import Git
 
+_GITLINK = "160000"
 _UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "sequencer")
 
 
@@ -43,6 +46,18 @@ def copy_index(index: Path, copy: Path) -> None:
     shutil.copyfile(index, copy)
     written = index.stat().st_mtime_ns
     os.utime(copy, ns=(written, written))
+
+
+def sync_files(root: Path, paths: Sequence[str]) -> None:
+    """Put what lies at these paths on the disk, with its names; what is no file is passed over."""
+    places = [root / path for path in paths]
+    for place in places:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            if stat.S_ISREG(place.lstat().st_mode):
+                files.sync_path(place)
+    for folder in {place.parent for place in places}:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            files.sync_path(folder)
 
 
 async def dirty_paths(git: Git, layout: Layout, facade: Path, state: Path, commit: str | None) -> list[str]:
@@ -83,7 +98,8 @@ def in_the_way(root: Path, changes: Iterable[FileChange]) -> list[str]:
     gone = {change.path for change in listed if change.status == "D"}
     found: set[str] = set()
     for change in listed:
-        if change.status == "A":
+        # A submodule's folder holds a repository of its own, which git removes for a file that replaces it.
+        if change.status == "A" or (change.status == "T" and change.old_mode == _GITLINK):
             found |= _obstacles(root, change.path, gone)
     return sorted(found)
 

@@ -39,6 +39,10 @@ _SETTINGS = (
     "advice.detachedHead=false",
     # Asked for by GIT_GRAFT_FILE; it would stand before the reason of every failure.
     "advice.graftFileDeprecated=false",
+    # What a row calls done outlives a power cut. By itself git syncs neither loose objects nor refs.
+    "core.fsync=all",
+    # The objects of one command by one sync: there may be thousands.
+    "core.fsyncMethod=batch",
 )
 _FAULTS = ("fatal:", "error:")
 

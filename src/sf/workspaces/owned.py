@@ -94,7 +94,12 @@ class OwnedRepository:
         return beside(self._path)
 
     def clear_locks(self) -> list[str]:
-        """Remove what killed git processes left locked; only while no git process can be at work here."""
+        """Remove what killed git processes left locked; only while no git process can be at work here.
+
+        And the folders in which they gathered objects: what is there was never anybody's.
+        """
+        for half in self.objects.glob("tmp_objdir-*"):
+            shutil.rmtree(half)
         found = [self._path / f"{name}.lock" for name in ("HEAD", "config", "packed-refs", "shallow")]
         for folder in ("refs", "worktrees"):
             found += (self._path / folder).rglob("*.lock")
@@ -242,6 +247,18 @@ class OwnedRepository:
         entries = (record.split(" ", 2) for record in output.names())
         return [Commit(commit, subject, int(at)) for commit, at, subject in entries]
 
+    async def joined_by(self, tip: str, head: str) -> str | None:
+        """Return the commit by which the line of `head` came to have `tip`: itself if the line has it."""
+        if not await self.is_ancestor(tip, head):
+            return None
+        between = f"{tip}..{head}"
+        line = await self.git.run("rev-list", "--first-parent", between, "--", git_dir=self._path)
+        after = await self.git.run("rev-list", "--ancestry-path", between, "--", git_dir=self._path)
+        # One by one: git does not look for a path through the parents that it was told to leave out.
+        reaching = set(after.text().split())
+        joined = [commit for commit in line.text().split() if commit in reaching]
+        return joined[-1] if joined and (await self.parents(joined[-1]))[0] != tip else tip
+
     async def show_file(self, commit: str, path: str, limit: int) -> bytes | None:
         """Return the first `limit` bytes of a file (a link's target for a link), or None if it has none."""
         listing = await self.git.run("ls-tree", "-z", "-l", commit, "--", path, git_dir=self._path)
@@ -279,12 +296,13 @@ def _create(path: Path, user_common: Path) -> None:
     try:
         for name in ("objects", "refs/heads", "info", "worktrees"):
             (temporary / name).mkdir(parents=True)
-        (temporary / "config").write_bytes(_CONFIG)
+        files.put(temporary / "config", _CONFIG, sync=True)
         # A branch that never exists: internal git reads no file through HEAD.
-        (temporary / "HEAD").write_bytes(b"ref: refs/heads/sf-none\n")
+        files.put(temporary / "HEAD", b"ref: refs/heads/sf-none\n", sync=True)
         _grafts.begin(user_common, temporary)
         _objects.adopt(user_common / "objects", temporary / "objects")
         temporary.rename(path)
+        files.sync_path(path.parent)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise

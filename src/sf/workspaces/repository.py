@@ -147,6 +147,18 @@ class UserRepository:
         """Return the commit of a branch, or None when there is no such branch."""
         return await read_ref(self._git, self.git_dir, f"refs/heads/{branch}")
 
+    async def first_commit(self) -> str | None:
+        """Return the oldest commit that HEAD's history begins with; None where its beginning is not here."""
+        head = await self.head()
+        if head.commit is None or (self.common_dir / "shallow").exists():
+            return None
+        output = await self._git.run("rev-list", "--max-parents=0", head.commit, git_dir=self.git_dir)
+        return output.text().split()[-1]
+
+    async def has_any(self, commits: Sequence[str]) -> bool:
+        """Return whether one of these commits is here."""
+        return bool(await present(self._git, self.git_dir, commits))
+
     async def contains(self, branch: str, commit: str) -> bool:
         """Return whether a branch reaches a commit; no such branch reaches none."""
         name = f"refs/heads/{branch}"

@@ -54,7 +54,8 @@ def set_aside(owned: OwnedRepository, folder: Path, names: Sequence[str]) -> Pat
         return None
     place = owned.aside / f"{folder.name}-{secrets.token_hex(4)}"
     for name in present:
-        target = place / name.removeprefix(".")
+        # In sight, and no two in one place: only a folder's own `.git` comes without its dot.
+        target = place / ("git" if name == ".git" else name)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(folder / name, target)
     return place

@@ -245,6 +245,30 @@ def discard(path: Path) -> None:
     _agent_git.discard(path)
 
 
+async def clear_place(owned: OwnedRepository, place: Path) -> str:
+    """Take away what lies at a place and is no unit's worktree, keeping it; where, or nothing if none."""
+    if not os.path.lexists(place):
+        return ""
+    ref = await rescue.park_folder(owned, place) if await _is_content_alone(owned, place) else None
+    if ref is None:
+        return str(await asyncio.to_thread(rescue.set_aside, owned, place.parent, [place.name]))
+    await remove_folder(owned, place)
+    return ref
+
+
+async def _is_content_alone(owned: OwnedRepository, place: Path) -> bool:
+    """Return whether a place is a folder, and sf has every commit that a `.git` in it names."""
+    if place.is_symlink() or not place.is_dir():
+        return False
+    inner = place / ".git"
+    if os.path.lexists(inner) and (inner.is_symlink() or not inner.is_dir()):
+        return False
+    try:
+        return not await _inner.unknown(owned, place)
+    except (GitFailed, WorkspaceFailed, OSError):
+        return False
+
+
 async def remove_folder(owned: OwnedRepository, folder: Path) -> None:
     """Remove a folder and its private index; nothing is kept."""
     await asyncio.to_thread(_agent_git.discard, _vacate(owned, folder.absolute()))

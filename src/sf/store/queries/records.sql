@@ -72,7 +72,8 @@ UPDATE session_blockers SET resolved_at = :now, resolved_by = :by
 WHERE event = :event AND resolved_at IS NULL AND (:unit IS NULL OR unit_id = :unit)
 
 -- name: blocker
-SELECT * FROM session_blockers WHERE substr(id, 1, length(:prefix)) = :prefix AND :prefix <> '' AND resolved_at IS NULL
+SELECT * FROM session_blockers WHERE :part <> '' AND resolved_at IS NULL
+  AND (substr(id, 1, length(:part)) = :part OR substr(id, length(id) - length(:part) + 1) = :part)
 
 -- name: open_blockers
 SELECT * FROM session_blockers WHERE resolved_at IS NULL ORDER BY id
@@ -139,6 +140,16 @@ SELECT COUNT(DISTINCT pid) AS n FROM pg_locks
 WHERE locktype = 'advisory' AND granted AND objsubid = 1
   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
   AND ((classid::bigint << 32) | objid::bigint) = hashtextextended('sf.seat.' || current_schema(), 0)
+
+-- name: seated
+SELECT '' AS name WHERE 1 = 0
+
+-- name: seated @postgres
+SELECT DISTINCT ON (a.pid) a.application_name AS name
+FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+  AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+  AND ((l.classid::bigint << 32) | l.objid::bigint) = hashtextextended('sf.seat.' || current_schema(), 0)
 
 -- name: set_session
 UPDATE sessions SET status = :status, detail = :detail, updated_at = :now WHERE id = :id

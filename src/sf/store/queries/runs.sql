@@ -76,7 +76,9 @@ SELECT seq, turn, content FROM messages WHERE run_id = :run ORDER BY seq
 SELECT COUNT(*) AS turns, COALESCE(SUM(input_tokens), 0) AS input_tokens, COALESCE(SUM(output_tokens), 0) AS output_tokens,
   COALESCE(SUM(cache_read_tokens), 0) AS cache_read_tokens, MAX(model) AS model,
   (SELECT COALESCE(SUM(COALESCE(s.cost_micro_usd, s.estimate_micro_usd)), 0) FROM spend s
-   WHERE s.run_id = :run AND s.id > :run AND s.model <> '') AS cost_micro_usd
+   WHERE s.run_id = :run AND s.id > :run AND s.model <> '') AS cost_micro_usd,
+  (SELECT COALESCE(SUM(s.estimate_micro_usd), 0) FROM spend s
+   WHERE s.run_id = :run AND s.id > :run AND s.model <> '' AND s.settled_at IS NULL) AS reserved_micro_usd
 FROM turns WHERE run_id = :run
 
 -- name: history

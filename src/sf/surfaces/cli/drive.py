@@ -47,12 +47,14 @@ def drive(project: Project, speech: Speech, selection: Selection | None = None) 
     from sf.app import reports
     from sf.app.compose import Result, autopilot
 
-    if reports.status(project).session == "paused":
+    report = reports.status(project)
+    # What was asked for may be the end of the pause, and is applied by whoever starts.
+    if report.session == "paused" and not report.asked:
         told = "the session is paused → sf resume, then sf auto"
         speech.result = Result("paused", told)
         speech.say(told)
         return 3
-    progress = Progress(speech)
+    progress = Progress(speech, {unit.id: unit.due_in_ms for unit in report.waiting if unit.due_in_ms})
     try:
         result = asyncio.run(autopilot(project, progress, selection))
     finally:

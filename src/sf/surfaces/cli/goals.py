@@ -57,8 +57,11 @@ def plan(
 @click.option("--workflow", help="For a prompt: the workflow template to follow.")
 @click.pass_obj
 def dispatch(speech: Speech, what: str, workflow: str | None) -> int:
-    """Run one ad-hoc prompt as a task of its own, or one unit (by its id) out of turn."""
-    from sf.app import intake, planning
+    """Run one ad-hoc prompt as a task of its own, or one unit (by its id) out of turn.
+
+    A unit that waits for others is begun without them, and does not wait for them again.
+    """
+    from sf.app import intake, planning, reports
     from sf.app.compose import Selection
     from sf.surfaces.cli.drive import drive
 
@@ -70,5 +73,8 @@ def dispatch(speech: Speech, what: str, workflow: str | None) -> int:
         answer = planning.plan(project, what, workflow=workflow, adhoc=True)
         speech.say(f"{answer['unit_id']}: {answer['title']}")
         return drive(project, speech, Selection(only=frozenset({answer["unit_id"]})))
-    intake.submit(project, "force_dispatch", {"unit_id": unit_id, "station": project.key})
+    forced = intake.submit(project, "force_dispatch", {"unit_id": unit_id, "station": project.key})
+    if forced["overrides"] and reports.status(project).session != "paused":
+        others = ", ".join(forced["overrides"])
+        speech.say(f"note: once begun, {unit_id} never waits for {others} again, whatever comes of this run")
     return drive(project, speech, Selection(force=unit_id, most=1))

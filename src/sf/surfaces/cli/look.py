@@ -47,7 +47,11 @@ def status(speech: Speech, everything: bool, as_json: bool) -> int:
         done, total = report.done.get(kind, (0, 0))
         speech.say(f"{word + ':':<12}{progress_bar(done, total)}")
     worked = f"{report.runs} runs, {brief_duration(report.worked_ms)}"
-    speech.say(f"Spent:      {worked}, {count(report.tokens)} tokens, {money(report.cost_micro_usd)}")
+    spent = _cost(report.cost_micro_usd, report.reserved_micro_usd)
+    speech.say(f"Spent:      {worked}, {count(report.tokens)} tokens, {spent}")
+    if report.estimated_micro_usd:
+        guessed = money(report.estimated_micro_usd)
+        speech.say(f"            of which {guessed} at most: cut off before the answer → sf cost")
     if report.disk is not None:
         room = f"worktrees {told(report.disk.worktrees)}, sf's repository {told(report.disk.repository)}"
         aside = f", set aside {told(report.disk.aside)} (sf rescue list)" if report.disk.aside else ""
@@ -58,12 +62,13 @@ def status(speech: Speech, everything: bool, as_json: bool) -> int:
         speech.say(text)
     for line in report.reverted:
         speech.say(f"Reverted:   {line.id} ({line.detail})  {line.title}")
+    for asked in report.asked:
+        speech.say(f"Asked for:  {asked}")
     for drift in report.drift:
         speech.say(f"config drift detected — restart to apply: {drift}")
     for blocker in report.blockers:
-        speech.say(
-            f"Blocker:    {blocker.event} {blocker.unit_id} {blocker.detail}\n            → {blocker.way_out}"
-        )
+        told_of = " ".join(filter(None, (blocker.id[-6:], blocker.event, blocker.unit_id, blocker.detail)))
+        speech.say(f"Blocker:    {told_of}\n            → {blocker.way_out}")
     if not report.blockers:
         speech.say("Blocker:    none")
     return 0
@@ -77,15 +82,25 @@ def _units(report: StatusReport) -> Iterator[str]:
     for line in report.running:
         cut_off = line.standing == CUT_OFF
         word, took = ("Cut off:", "") if cut_off else ("Running:", f"{brief_duration(line.elapsed_ms)} ")
-        spent = f"{took}{count(line.tokens)} {money(line.cost_micro_usd)}"
-        yield f"{word:<12}{line.id} {line.phase} {spent}  {line.title}{_target(line, several)}"
+        spent = f"{took}{count(line.tokens)} {_cost(line.cost_micro_usd, line.reserved_micro_usd)}"
+        yield f"{word:<12}{line.id} {line.phase} {spent}{_detail(line)}  {line.title}{_target(line, several)}"
+    for line in report.ending:
+        yield f"Ending:     {line.id} {line.phase}{_detail(line)}  {line.title}"
     for line in report.waiting:
-        detail = f" ({line.detail})" if line.detail else ""
-        told = f"{line.standing}{detail}  {line.title}{_target(line, several)}"
+        told = f"{line.standing}{_detail(line)}  {line.title}{_target(line, several)}"
         yield f"Waiting:    {line.id} {line.phase}: {told}"
     more = report.waiting_in_all - len(report.waiting)
     if more > 0:
         yield f"            and {more} more → sf status --all"
+
+
+def _detail(line: UnitLine) -> str:
+    return f" ({line.detail})" if line.detail else ""
+
+
+def _cost(micro_usd: int, reserved: int) -> str:
+    """What was spent; what is only reserved is told apart."""
+    return money(micro_usd - reserved) + (f" + {money(reserved)} reserved" if reserved else "")
 
 
 def _target(line: UnitLine, several: bool) -> str:
@@ -110,7 +125,9 @@ def why(speech: Speech, unit_id: str, as_json: bool) -> int:
         speech.say(f"→ {report.way_out}")
     if report.workspace:
         speech.say(f"workspace: {report.workspace}" + (f" on {report.branch}" if report.branch else ""))
-    speech.say("counters: " + ", ".join(f"{key} {value}" for key, value in report.counters.items()))
+    of = {name: f" of {most}" for name, most in report.limits.items()}
+    counters = (f"{name} {value}{of.get(name, '')}" for name, value in report.counters.items())
+    speech.say("counters: " + ", ".join(counters))
     for title, lines in (
         ("waits for", report.blocked_by),
         (
@@ -118,7 +135,7 @@ def why(speech: Speech, unit_id: str, as_json: bool) -> int:
             [f"{child.id} {child.phase} {child.standing}: {child.title}" for child in report.children],
         ),
         ("phases", report.transitions),
-        ("runs", [_run(run) for run in report.runs]),
+        ("runs", [_run(run, report.unit.standing) for run in report.runs]),
         ("evidence", [f"{item['kind']}: {item['summary']}" for item in report.evidence]),
         ("will be told", [report.feedback] if report.feedback else []),
     ):
@@ -129,8 +146,8 @@ def why(speech: Speech, unit_id: str, as_json: bool) -> int:
     return 0
 
 
-def _run(run: dict[str, Any]) -> str:
-    took = brief_duration(run["duration_ms"]) if run["duration_ms"] is not None else "running"
+def _run(run: dict[str, Any], standing: str) -> str:
+    took = brief_duration(run["duration_ms"]) if run["duration_ms"] is not None else standing
     code = f" [{run['error_code']}]" if run["error_code"] else ""
     detail = " ".join(str(run["detail"]).split())[:140]
     return f"#{run['attempt']} {run['phase']} {run['outcome'] or run['state']}{code} {took} {detail}"

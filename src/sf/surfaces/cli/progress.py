@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from sf.domain import events
 from sf.domain.clock import brief_duration
@@ -27,14 +28,15 @@ class _Row:
 
 
 class Progress:
-    """Follows the event bus of one autopilot."""
+    """Follows the event bus of one autopilot; `delayed` is in how many milliseconds which unit is due."""
 
-    def __init__(self, speech: Speech) -> None:
+    def __init__(self, speech: Speech, delayed: Mapping[str, int] | None = None) -> None:
         self._speech = speech
         self._rows: dict[str, _Row] = {}
         self._live = LiveLines()
         self._drawn_at = 0.0
         self._started = time.monotonic()
+        self._due = {unit_id: self._started + left / 1000 for unit_id, left in (delayed or {}).items()}
         self.tokens = 0
         self.cost = 0
 
@@ -60,8 +62,11 @@ class Progress:
         row = self._rows.get(event.unit_id)
         if event.name == events.RUN_STARTED:
             self._rows[event.unit_id] = _Row(event)
+            self._due.pop(event.unit_id, None)
         elif event.name == events.RUN_ENDED:
             self._rows.pop(event.unit_id, None)
+        elif event.name == events.DELAYED:
+            self._due[event.unit_id] = time.monotonic() + event.data["due_in_ms"] / 1000
         elif row is not None and event.name == events.TURN_ENDED:
             spent = int(event.data["input_tokens"]) + int(event.data["output_tokens"])
             row.tokens += spent
@@ -106,6 +111,8 @@ class Progress:
             case events.RUN_ENDED if data["error_code"] and data["outcome"] != "success":
                 detail = one_line(str(data["detail"]), 160)
                 return paint(data["error_code"] + (": " if detail else ""), "yellow") + detail
+            case events.DELAYED:
+                return paint(f"again in {brief_duration(data['due_in_ms'])}", "dim")
             case events.STOPPING:
                 return paint(_stopping(int(data["running"])), "yellow")
             case events.WARNING:
@@ -124,9 +131,16 @@ class Progress:
 
     def _draw(self) -> None:
         rows = [self._speech.shown(self._row(row)) for row in self._rows.values()]
-        total = f"{len(self._rows)} running · {count(self.tokens)} tokens · {money(self.cost)}"
+        told = "" if self._rows else self._awaited()
+        total = f"{len(self._rows)} running{told} · {count(self.tokens)} tokens · {money(self.cost)}"
         self._live.draw(rows, total)
         self._drawn_at = time.monotonic()
+
+    def _awaited(self) -> str:
+        """What comes next when nothing runs."""
+        left = [(due - time.monotonic(), unit_id) for unit_id, due in self._due.items()]
+        soonest = min((item for item in left if item[0] > 0), default=None)
+        return f", {soonest[1]} again in {brief_duration(int(soonest[0] * 1000))}" if soonest else ""
 
     def _row(self, row: _Row) -> str:
         elapsed = brief_duration(int((time.monotonic() - row.started) * 1000))

@@ -42,11 +42,12 @@ def init(speech: Speech, quick: bool, as_json: bool) -> int:
     if done.survey is not None and done.survey.files:
         speech.say("\n" + "\n".join(done.survey.summary()) + "\n")
     if done.remembered is not None and (done.remembered.count or done.remembered.trouble):
-        said = done.remembered.trouble or f"{done.remembered.count} findings: sf memory recall …"
+        number = "1 finding" if done.remembered.count == 1 else f"{done.remembered.count} findings"
+        said = done.remembered.trouble or f"{number}: sf memory recall …"
         speech.say(f"remembered: {said}")
     if done.trouble:
         speech.say(f"no scan:   {done.trouble}; all else is set up, and sf init scans again")
-    speech.say('→ sf doctor checks keys, gates and sandbox; then sf plan "a goal" and sf auto')
+    speech.say('→ sf doctor --gates checks keys and sandbox, tries the gates; then sf plan "a goal", sf auto')
     return code
 
 

@@ -111,7 +111,7 @@ def merge_resolve(speech: Speech, unit_id: str) -> int:
 @click.argument("blocker_id")
 @click.pass_obj
 def force_clear(speech: Speech, blocker_id: str) -> int:
-    """Clear a blocker by its id (or its beginning) without an answer."""
+    """Clear a blocker without an answer, by its id or the end of it, as `sf status` shows it."""
     answer = _submit("force_clear", blocker_id=blocker_id)
-    where = f"; {answer['unit_id']} goes on in {answer['phase']}" if answer.get("unit_id") else ""
+    where = f"; {answer['unit_id']} goes on in {answer['phase']} → sf auto" if answer.get("unit_id") else ""
     return _told(speech, answer, f"cleared{where}")

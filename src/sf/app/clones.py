@@ -1,0 +1,35 @@
+"""Whether a folder is a clone of the repository that its store belongs to."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from sf.domain.clock import SystemClock
+from sf.errors import StoreForeign
+from sf.paths import Project
+from sf.store import roots
+from sf.store.connection import transact
+from sf.store.place import Place
+from sf.workspaces.repository import UserRepository
+
+
+async def require(project: Project, place: Place, user: UserRepository) -> None:
+    """Raise StoreForeign where a store is another repository's: its goals would be worked on in this one.
+
+    Only a schema that a url names can be: any other has the project's own name. A clone that lacks the
+    beginning of its history cannot tell, and is believed.
+    """
+    if isinstance(place, Path) or place.schema:
+        return
+    if await user.has_any(await asyncio.to_thread(transact, place, roots.known)):
+        return
+    root, now = await user.first_commit(), SystemClock().now()
+    if root is None:
+        return
+    ours = await asyncio.to_thread(transact, place, lambda tx: roots.belongs(tx, root, project.key, now))
+    if not ours:
+        raise StoreForeign(
+            f"{place} is the store of another repository, with which {project.root} has no commit in common",
+            hint="name another schema in store.url; without ?options= each project has its own",
+        )
