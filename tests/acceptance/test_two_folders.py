@@ -269,6 +269,35 @@ def test_of_two_that_end_together_the_last_one_writes_that_it_is_over(pair: tupl
     assert session["status"] == "idle"
 
 
+def test_one_that_took_leave_while_another_came_and_went_writes_that_it_is_over(
+    pair: tuple[Stage, Stage],
+) -> None:
+    here, there = pair
+    taking_leave, other_ended = asyncio.Event(), asyncio.Event()
+
+    async def closed_late(self: Herald) -> None:
+        if not taking_leave.is_set():
+            taking_leave.set()  # its end is on record by now, and its seat is still its own
+            await other_ended.wait()
+        await close(self)
+
+    async def one_within_the_other() -> None:
+        async with asyncio.timeout(20):
+            first = asyncio.create_task(autopilot(here.project))
+            await taking_leave.wait()
+            await autopilot(there.project)
+            other_ended.set()
+            await first
+
+    close = Herald.aclose
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Herald, "aclose", closed_late)
+        asyncio.run(one_within_the_other())
+    session = sessions.current(open_reader(place_of(here.project)))
+    assert session is not None
+    assert session["status"] == "idle"
+
+
 def test_lessons_wait_for_the_memory_of_the_folder_that_learned_them(pair: tuple[Stage, Stage]) -> None:
     here, there = pair
     for stage in pair:

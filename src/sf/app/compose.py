@@ -101,7 +101,7 @@ async def autopilot(
                 try:
                     result = await loop.run()
                     await Housekeeper(desk).look()
-                    recorded = await _record_end(desk, result, seats=1)
+                    is_heard = await _record_end(desk, result, seats=1)
                     if result.ending == "paused":
                         signposts.paused(result.detail)
                 finally:
@@ -114,9 +114,10 @@ async def autopilot(
                     result = msgspec.structs.replace(result, ending="interrupted")
                 late = await _apply_late(desk, loop, result)
                 if late != result:
-                    result, recorded = late, await _record_end(desk, late, seats=1)
-            if not recorded:
-                # Two that end together each saw the other: whoever gave up the last seat sees none.
+                    result, is_heard = late, await _record_end(desk, late, seats=1)
+            if is_heard and isinstance(desk.database.place, Url):
+                # Two that end together each saw the other, and one that started while this one took its leave
+                # saw this one: whoever gave up the last seat sees none.
                 await _record_end(desk, result, seats=0)
             return result
 
@@ -177,9 +178,9 @@ def _on_signals(stops: Sequence[Callable[[], None]], hurry: Callable[[], None]) 
 
 
 async def _record_end(desk: Desk, result: Result, *, seats: int) -> bool:
-    """Write how the session ended; not while more autopilots than `seats` have a seat. Whether that is done.
+    """Write how the session ended; not while more autopilots than `seats` have a seat.
 
-    One that was stopped has ended even if the store does not take that: then it is said.
+    One that was stopped has ended even if the store does not hear of that: then it is said, and returns False.
     """
     now = desk.clock.now()
     statuses: dict[str, sessions.SessionStatus] = {
@@ -190,24 +191,24 @@ async def _record_end(desk: Desk, result: Result, *, seats: int) -> bool:
         "budget": "idle",
     }
 
-    def write(tx: Tx) -> bool:
+    def write(tx: Tx) -> None:
         session = sessions.current(tx)
         # What the operator paused stays paused, however the loop ended; what others work on goes on.
         if session is None or session["status"] == "paused" or result.ending not in statuses:
-            return False
+            return
         # Without a seat of one's own: what another wrote down as it ended stands.
         if sessions.seats(tx) > seats or (not seats and session["status"] != "running"):
-            return False
+            return
         sessions.set_status(tx, session["id"], statuses[result.ending], now, result.detail)
-        return True
 
     try:
-        return await desk.database.write(write)
+        await desk.database.write(write)
     except StoreUnusable as error:
         if result.ending != "interrupted":
             raise
         desk.announce(events.WARNING, detail=f"the end was not written down: {error.line()}", log=True)
-        return True
+        return False
+    return True
 
 
 async def _apply_late(desk: Desk, loop: Loop, result: Result) -> Result:
