@@ -180,7 +180,7 @@ def _on_signals(stops: Sequence[Callable[[], None]], hurry: Callable[[], None]) 
 async def _record_end(desk: Desk, result: Result, *, seats: int) -> bool:
     """Write how the session ended; not while more autopilots than `seats` have a seat.
 
-    One that was stopped has ended even if the store does not hear of that: then it is said, and returns False.
+    One that was stopped has ended even if the store does not hear of it: that is said, and returns False.
     """
     now = desk.clock.now()
     statuses: dict[str, sessions.SessionStatus] = {
