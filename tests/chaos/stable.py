@@ -1,6 +1,7 @@
 """A process that has sf loaded and becomes it on demand: a sweep starts sf many thousand times.
 
-What a start does before it touches the project is spared; from `main` on it is sf as installed.
+What a start does before it touches the project is spared, and that the interpreter is taken down where no
+blow is dealt; from `main` on it is sf as installed.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 
 import sf
 from sf.__main__ import main as sf_main
+from sf.config.check import Problems, section
+from sf.config.schema import Config
 from tests.chaos import tracer
 from tests.chaos.tracer import Order
 
@@ -98,24 +102,24 @@ def _keep_to_one_core(pid: int, worker: str) -> None:
         os.sched_setaffinity(pid, {cores[int(worker.removeprefix("gw")) % len(cores)]})
 
 
-def _serve() -> int:
-    """Fork for every wish on stdin; in the fork, the exit code of what was wished for."""
+def _serve() -> None:
+    """Fork for every wish on stdin."""
     _load()
     requests = os.fdopen(os.dup(0), "rb")
     while line := requests.readline():
         wish = msgspec.json.decode(line, type=Wish)
         child = os.fork()
         if child == 0:
-            return _become(wish)
+            _end(_become(wish))
         os.write(1, _waited(child, wish.timeout))
-    return 0
 
 
 def _load() -> None:
-    """Import all of sf once; forks share it."""
+    """Import all of sf once, and look up what its configuration may be; forks share it."""
     for module in pkgutil.walk_packages(sf.__path__, "sf."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    section(msgspec.to_builtins(Config()), Config, Problems("nothing"))
     gc.freeze()
 
 
@@ -134,6 +138,12 @@ def _become(wish: Wish) -> int:
     return tracer.trace(wish.order, sf_main)
 
 
+def _end(code: int) -> NoReturn:
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
+
+
 def _waited(child: int, timeout: float) -> bytes:
     """How the child ended; one that takes too long is killed."""
 
@@ -150,4 +160,4 @@ def _waited(child: int, timeout: float) -> bytes:
 
 
 if __name__ == "__main__":
-    sys.exit(_serve())
+    _serve()

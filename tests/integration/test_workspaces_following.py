@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from sf.errors import WorkspaceFailed
 from sf.workspaces import rescue
 from sf.workspaces._refs import read_ref
 from sf.workspaces.git import Git
@@ -190,16 +191,30 @@ async def test_line_endings_that_the_user_wants_everywhere_are_no_change(tmp_pat
     assert "autocrlf = input" in said, "the repository's own value wins"
 
 
-@pytest.mark.parametrize("packed", [False, True])
-async def test_a_ref_that_git_could_not_read_once_is_not_taken_for_absent(
-    tmp_path: Path, packed: bool
-) -> None:
+async def test_a_ref_that_has_a_file_is_read_without_a_process(tmp_path: Path) -> None:
+    project = await Project.make(tmp_path)
+    tip, owned = await project.tip(), project.owned
+    await owned.set_ref("refs/heads/sf/a1", tip)
+    no_git = Git(search_path=str(tmp_path / "nowhere"))
+    assert await read_ref(no_git, owned.git_dir, "refs/heads/sf/a1") == tip
+    (owned.git_dir / "refs" / "heads" / "sf" / "a2").write_text("ref: refs/heads/sf/a1\n")
+    assert await read_ref(owned.git, owned.git_dir, "refs/heads/sf/a2") == tip, "git follows it"
+    await owned.git.run("pack-refs", "--all", git_dir=owned.git_dir)
+    with pytest.raises(WorkspaceFailed):
+        await read_ref(no_git, owned.git_dir, "refs/heads/sf/a1")
+
+
+@pytest.mark.parametrize("kept", ["as another's name", "packed"])
+async def test_a_ref_that_git_could_not_read_once_is_not_taken_for_absent(tmp_path: Path, kept: str) -> None:
     """As git does when it is out of descriptors: it says that there is no such ref."""
     project = await Project.make(tmp_path)
     tip = await project.tip()
-    await project.owned.set_ref("refs/heads/sf/a1", tip)
-    if packed:
+    await project.owned.set_ref("refs/heads/sf/a0", tip)
+    if kept == "packed":
+        await project.owned.set_ref("refs/heads/sf/a1", tip)
         await project.owned.git.run("pack-refs", "--all", git_dir=project.owned.git_dir)
+    else:
+        (project.owned.git_dir / "refs" / "heads" / "sf" / "a1").write_text("ref: refs/heads/sf/a0\n")
     failed, real = tmp_path / "failed", shutil.which("git")
     wrapper = tmp_path / "bin" / "git"
     wrapper.parent.mkdir()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import typing
 from typing import Any, TypeVar, get_args, get_origin
 
@@ -29,8 +30,7 @@ class Problems:
 
 def section(raw: dict[str, Any], kind: type[S], problems: Problems, prefix: str = "") -> S | None:
     """Convert a table. What is wrong is noted and left at its default; None when a required key is wrong."""
-    hints = typing.get_type_hints(kind, include_extras=True)
-    required = {field.name for field in msgspec.structs.fields(kind) if field.required}
+    hints, required = _keys(kind)
     values: dict[str, Any] = {}
     for key, value in raw.items():
         path = f"{prefix}{key}"
@@ -42,6 +42,13 @@ def section(raw: dict[str, Any], kind: type[S], problems: Problems, prefix: str 
         problems.add(f"{prefix}{key}", "is required")
     kept = {key: value for key, value in values.items() if value is not _BAD}
     return None if required - kept.keys() else kind(**kept)
+
+
+@functools.cache
+def _keys(kind: type[Section]) -> tuple[dict[str, Any], frozenset[str]]:
+    """What each key of a table may be, and which must be there; looking it up takes milliseconds."""
+    required = frozenset(field.name for field in msgspec.structs.fields(kind) if field.required)
+    return typing.get_type_hints(kind, include_extras=True), required
 
 
 _BAD = object()

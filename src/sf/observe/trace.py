@@ -48,6 +48,7 @@ class Tracer:
         self._queue: queue.Queue[Span | None] = queue.Queue(buffer)
         self._file: BinaryIO | None = None
         self.write_failures = 0
+        self._closing = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="sf-trace", daemon=True)
         self._thread.start()
 
@@ -78,6 +79,7 @@ class Tracer:
 
     def close(self) -> None:
         """Write out what is buffered."""
+        self._closing.set()
         self._queue.put(None)
         self._thread.join()
 
@@ -86,7 +88,7 @@ class Tracer:
         while not stop:
             batch = [self._queue.get()]
             # A short wait gathers what belongs together: one write instead of many, and a rested interpreter.
-            time.sleep(_GATHER)
+            self._closing.wait(_GATHER)
             while not self._queue.empty() and len(batch) < _BATCH:
                 batch.append(self._queue.get())
             stop = None in batch

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import stat
 from enum import Enum
 from pathlib import Path
 
 from sf import files
 from sf.errors import GitFailed
+from sf.workspaces._layout import read_small
 from sf.workspaces.git import Call, Git, Identity, failure, kill
 from sf.workspaces.refusals import BranchMoved
 
 ZERO = "0" * 40
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 class Unset(Enum):
@@ -29,10 +32,19 @@ UNSET = Unset.UNSET
 async def read_ref(git: Git, git_dir: Path, name: str) -> str | None:
     """Return the commit that the full ref `name` has, or None.
 
-    Of a ref that it could not read git says that there is none: where one is kept, it is asked again.
+    A ref's own file says it without a process. Git is asked for one that is packed, or names another; of one
+    that it could not read it says that there is none: where one is kept, it is asked again.
     """
-    found = await _shown(git, git_dir, name)
+    found = _loose(git_dir, name) or await _shown(git, git_dir, name)
     return await _shown(git, git_dir, name) if found is None and _is_kept(git_dir, name) else found
+
+
+def _loose(git_dir: Path, name: str) -> str | None:
+    """The commit in the ref's own file, which git replaces as a whole; None for anything else there."""
+    with contextlib.suppress(OSError):
+        text = read_small(git_dir / name)
+        return text if _COMMIT.fullmatch(text) else None
+    return None
 
 
 async def _shown(git: Git, git_dir: Path, name: str) -> str | None:
