@@ -673,5 +673,5 @@ def test_each_blocker_shows_its_own_way_out(stage: Stage) -> None:
     assert stage.auto().ending == "waiting"
     gate, question = reports.status(stage.project).blockers
     assert (gate.event, gate.way_out.split(":")[0]) == ("GateBlocked", "nothing")
-    assert question.way_out == 'sf reassess-resolve task/m1/s1/t1 "your answer"'
+    assert question.way_out == 'sf reply task/m1/s1/t1 "your answer"'
     assert reports.why(stage.project, "task/m1/s1/t1").way_out == question.way_out

@@ -226,7 +226,7 @@ def test_a_wait_for_other_units_names_them_and_the_question_that_holds_them(stag
     )
     stage.plan()
     assert stage.auto().ending == "waiting"
-    answer = 'sf reassess-resolve task/m1/s1/t1 "your answer"'
+    answer = 'sf reply task/m1/s1/t1 "your answer"'
     assert _why(stage, "m1") == ("waiting for children: slice/m1/s1, slice/m1/s2", answer)
     assert _why(stage, "m1/s1") == ("waiting for children: task/m1/s1/t1, task/m1/s1/t2", answer)
     assert _why(stage, "m1/s1/t2") == ("blocked: after task/m1/s1/t1", answer)

@@ -82,6 +82,8 @@ def test_a_slice_is_shown_reverted_recorded_and_refused_the_second_time(stage: S
     again = stage.sf("revert", "m1/s1", "--yes")
     assert again.returncode == 2 and "was reverted already" in again.stderr
     assert f"Reverted:   {S1}" in stage.sf("status").stdout
+    (session,) = json.loads(stage.sf("session", "list", "--json").stdout)
+    assert session["done"] == session["units"] - 2, "neither the slice nor its task"
     assert "complete: reverted: at 2" in stage.sf("why", "m1/s1").stdout
     assert json.loads(stage.sf("history", "--verdict", "reverted", "--json").stdout)[0]["unit_id"] == S1
     assert stage.auto().ending == "done", "the project goes on"

@@ -41,8 +41,8 @@ class HoldKind(StrEnum):
 
 WAY_OUT: dict[HoldKind, str] = {
     HoldKind.UAT: 'sf uat-approve {id}   or   sf uat-reject {id} "reason"',
-    HoldKind.ESCALATED: 'sf reassess-resolve {id} "your answer"',
-    HoldKind.BLOCKED: 'sf reassess-resolve {id} "your answer"',
+    HoldKind.ESCALATED: 'sf reply {id} "your answer"',
+    HoldKind.BLOCKED: 'sf reply {id} "your answer"',
     HoldKind.MERGE_CONFLICT: "resolve the markers in its worktree (sf why {id}), then sf merge-resolve {id}",
     HoldKind.NO_EVIDENCE: "add a gate to [harness.gates], then sf merge-resolve {id}",
     HoldKind.CHECKOUT_DIRTY: "{cure}, then sf auto (a running one looks by itself)",

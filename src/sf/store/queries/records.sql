@@ -127,7 +127,7 @@ UPDATE attention SET session_id = :id WHERE closed_at IS NULL AND session_id <> 
 -- name: sessions
 SELECT s.id, s.status, s.integration_branch, s.created_at, s.ended_at,
   (SELECT COUNT(*) FROM units u WHERE u.session_id = s.id) AS units,
-  (SELECT COUNT(*) FROM units u WHERE u.session_id = s.id AND u.phase = 'complete' AND u.verdict = 'success') AS done,
+  (SELECT COUNT(*) FROM units u WHERE u.session_id = s.id AND u.phase = 'complete' AND u.verdict = 'success' AND u.reverted_at IS NULL) AS done,
   (SELECT CAST(COALESCE(SUM(COALESCE(p.cost_micro_usd, p.estimate_micro_usd)), 0) AS BIGINT)
    FROM spend p WHERE p.session_id = s.id AND p.model <> '') AS cost_micro_usd
 FROM sessions s ORDER BY s.id
