@@ -11,7 +11,7 @@ import pytest
 
 from sf.errors import WorkspaceFailed
 from sf.workspaces import rescue
-from sf.workspaces.worktree import Worktree, checkout_folder, remove_folder
+from sf.workspaces.worktree import Worktree, _index_of, checkout_folder, remove_folder
 from tests.integration.test_workspaces_opening import Project, user_git, write
 
 
@@ -291,3 +291,40 @@ async def test_what_is_set_aside_together_does_not_meet(project: Project, tmp_pa
     place = rescue.set_aside(project.owned, tmp_path / "folder", list(found))
     assert place is not None
     assert {name: (place / name).read_text() for name in found} == found
+
+
+async def test_a_file_whose_object_a_full_disk_refused_is_read_anew(
+    project: Project, worktree: Worktree
+) -> None:
+    """Git enters it all the same, and says nothing."""
+    write(worktree.folder, {".gitignore": "*.log\n", "kept.log": "tracked before it was ignored\n"})
+    entered = [".gitignore", "kept.log"]
+    await project.owned.git.run(
+        *("update-index", "--add", "-z", "--stdin"),
+        git_dir=project.owned.git_dir,
+        work_tree=worktree.folder,
+        index=_index_of(project.owned, worktree.folder),
+        stdin="".join(f"{name}\0" for name in entered).encode(),
+    )
+    whole = await worktree.snapshot()
+    for name in entered:
+        object_id = user_git(worktree.folder, "hash-object", name)
+        (project.owned.git_dir / "objects" / object_id[:2] / object_id[2:]).unlink()
+    write(worktree.folder, {"new.py": "n\n"})
+    assert set(entered) <= await names(project, await worktree.snapshot())
+    (worktree.folder / "new.py").unlink()
+    assert await worktree.snapshot() == whole
+    for name in entered:
+        content = await project.owned.git.run("show", f"{whole}:{name}", git_dir=project.owned.git_dir)
+        assert content.stdout == (worktree.folder / name).read_bytes()
+
+
+@pytest.mark.parametrize("damage", [b"", b"DIRC damaged", b"\0" * 4096])
+async def test_a_damaged_private_index_is_made_anew(
+    project: Project, worktree: Worktree, damage: bytes
+) -> None:
+    write(worktree.folder, {"src/a.py": "a = 2\n", "new.py": "n\n"})
+    whole = await worktree.snapshot()
+    _index_of(project.owned, worktree.folder).write_bytes(damage)
+    assert await worktree.snapshot() == whole
+    assert await worktree.strangers() == []

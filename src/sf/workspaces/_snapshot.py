@@ -12,11 +12,13 @@ import msgspec
 
 from sf.containment import TEMPORARY
 from sf.errors import GitFailed, WorkspaceFailed
+from sf.workspaces._transfer import present
 from sf.workspaces.git import Git, Output
 
 # git opens these by name while it lists or adds files, and waits for ever on one that is a FIFO.
 _OPENED_BY_NAME = {".gitattributes", ".gitignore", ".gitmodules", ".mailmap"}
 _DIRECTORY_BITS = 0o700
+_LINK = "160000"
 
 
 class _Listing(msgspec.Struct, frozen=True):
@@ -44,6 +46,24 @@ class Snapshot:
         if self._folder.is_symlink() or not self._folder.is_dir():
             raise WorkspaceFailed(f"the worktree folder {self._folder} is gone")
         await asyncio.to_thread(_disarm, self._folder)
+        try:
+            return await self._taken()
+        except GitFailed:
+            # On a full disk git enters files whose objects it could not put in their place, and does not
+            # look at them again: no tree could ever be written.
+            if not await self._enter_anew():
+                raise
+            return await self._taken()
+
+    async def is_readable(self) -> bool:
+        """Return whether git can read the private index."""
+        try:
+            await self._run("ls-files", "-z", "--stage")
+        except GitFailed:
+            return False
+        return True
+
+    async def _taken(self) -> str:
         seen = await self._listing()
         gone = seen.deleted | await asyncio.to_thread(_shadowed, self._folder, seen.entries)
         if gone:
@@ -75,6 +95,19 @@ class Snapshot:
         """Return what was written below a submodule that nobody has checked out: it belongs nowhere."""
         links = (await self._listing()).links
         return [f"{name}/{inside}" for name in sorted(links) for inside in _strewn(self._folder / name)]
+
+    async def _enter_anew(self) -> bool:
+        """Enter anew, from the folder, what is entered without an object; whether there is any."""
+        entries = (await self._run("ls-files", "-z", "--stage")).names()
+        objects = {entry: entry.split()[1] for entry in entries if not entry.startswith(_LINK)}
+        kept = set(await present(self._git, self._git_dir, objects.values()))
+        unkept = [entry for entry, name in objects.items() if name not in kept]
+        # Given like this, no time and size are known of the file, by which git would pass it over.
+        stdin = b"".join(os.fsencode(entry) + b"\0" for entry in unkept)
+        await self._run("update-index", "-z", "--index-info", stdin=stdin)
+        names = [entry.partition("\t")[2] for entry in unkept]
+        await self._add([name for name in names if _is_content(self._folder / name, is_link=False)])
+        return bool(unkept)
 
     async def _listing(self) -> _Listing:
         """Everything by one process: a turn ends with a snapshot, and starting git is most of its time."""
@@ -130,7 +163,7 @@ def _parsed(records: list[str]) -> _Listing:
             content[path] = None
         else:
             entries.append(path)
-            if head[2:].startswith("160000"):
+            if head[2:].startswith(_LINK):
                 links.add(path)
     return _Listing(entries, links, deleted, list(content))
 

@@ -83,7 +83,16 @@ class Worktree:
 
     async def snapshot(self) -> str:
         """Return the tree of everything in the folder that is not ignored; no ref moves."""
-        return await self._snapshot().take()
+        snapshot = self._snapshot()
+        try:
+            return await snapshot.take()
+        except GitFailed:
+            if await snapshot.is_readable():
+                raise
+        # It only says what the folder was when it was last looked at.
+        self._index.unlink(missing_ok=True)
+        await _read_tree(self._owned, self._index, await self.head())
+        return await snapshot.take()
 
     async def commit(self, message: str, *, tree: str | None = None, also: Sequence[str] = ()) -> str | None:
         """Commit the folder's content, or a tree taken before, on the branch; None when it equals the tip's.
