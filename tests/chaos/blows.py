@@ -10,6 +10,7 @@ KILLS = (
     Blow("kill one git", "kill-one", program="git"),
     Blow("tear a write", "tear", calls=("write", "pwrite64")),
     Blow("cut the power", "kill-all", empties=True),
+    Blow("roll back the names", "kill-all", journals=True),
 )
 
 FAULTS = (

@@ -34,6 +34,8 @@ class Blow(msgspec.Struct, frozen=True):
     """For a known moment: which of these calls it is."""
     empties: bool = False
     """What nobody had synced by then is empty afterwards."""
+    journals: bool = False
+    """Names are afterwards as a journal has them; what is counted are the commits of rows."""
 
 
 class Ground:
@@ -72,8 +74,16 @@ class Ground:
         environment = {**os.environ, "SF_HOME": str(self.home), "HOME": str(self.home.parent)}
         return self._stable.sf(*arguments, cwd=self.root, environment=environment, order=order)
 
+    @property
+    def journal(self) -> Path:
+        """What a file system with a journal would bring back, for a blow that looks at that."""
+        return self.folder / "journal"
+
     def traced(self, blow: Blow, at: int = 0, command: Sequence[str] = ("auto",)) -> tuple[Ended, Report]:
         """A command of sf's under the tracer, with the blow dealt at the `at`-th boundary."""
+        if blow.journals:
+            shutil.rmtree(self.journal, ignore_errors=True)
+            _copy(self.place, self.journal)
         path = self.folder / "report.json"
         path.unlink(missing_ok=True)
         order = Order(
@@ -88,6 +98,7 @@ class Ground:
             program=blow.program,
             spared=GATE_PROGRAMS,
             place=blow.place,
+            journal=str(self.journal) if blow.journals else "",
         )
         ended = self.sf(*command, order=order)
         if not path.exists():

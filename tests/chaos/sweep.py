@@ -15,7 +15,7 @@ from tests.chaos.ground import Blow, Ground
 from tests.chaos.invariants import broken
 from tests.chaos.plays import MERGED, Outcome
 from tests.chaos.stable import Ended
-from tests.chaos.tracer import Report
+from tests.chaos.tracer import Report, is_of_rows
 
 FULL = os.environ.get("SF_CHAOS", "") == "full"
 SEED = int(os.environ.get("SF_CHAOS_SEED", "20261115"))
@@ -63,7 +63,7 @@ def sweep(
     """Strike at every `stride`-th boundary from this shard's on; in the short form at about `points`."""
     ground.reset(trial.begin)
     _, clean = ground.traced(msgspec.structs.replace(blow, act="none"), command=trial.command)
-    total = len(clean.boundaries)
+    total = len([met for met in clean.boundaries if not blow.journals or is_of_rows(met)])
     struck = 0
     losses: list[str] = []
     for number in _numbers(total, shard, points, stride):
@@ -72,7 +72,7 @@ def sweep(
             break
         struck += 1
         if problems:
-            met = report.boundaries[number - 1]
+            met = report.boundaries[-1 if blow.journals else number - 1]
             kept = ground.keep(f"{blow.name}-{number}")
             where = f"{blow.name} at {number}: {met.call} of {met.program} on {met.place}"
             losses.append("\n  ".join([f"{where}; seed {SEED}; kept in {kept}", *problems]))
@@ -96,6 +96,8 @@ def strike(ground: Ground, blow: Blow, number: int, trial: Trial = AUTO) -> tupl
     if blow.empties and report.acted:
         # The last one was not carried out.
         power.cut(ground.place, report.boundaries[:-1])
+    if blow.journals and report.acted:
+        power.roll_back(ground, report.boundaries)
     began = time.monotonic()
     try:
         again = ground.sf(*trial.command)

@@ -8,7 +8,14 @@ from tests.chaos.blows import KILLS
 from tests.chaos.ground import Blow, Ground
 from tests.chaos.sweep import SHARDS, Tally, sweep
 
-POINTS = {"kill everything": 4, "kill sf alone": 2, "kill one git": 1, "tear a write": 1, "cut the power": 2}
+POINTS = {
+    "kill everything": 4,
+    "kill sf alone": 2,
+    "kill one git": 1,
+    "tear a write": 1,
+    "cut the power": 2,
+    "roll back the names": 2,
+}
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))

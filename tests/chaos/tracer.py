@@ -13,6 +13,7 @@ import errno
 import os
 import signal
 import struct
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -35,6 +36,7 @@ _ANYWHERE = {293: "pipe2", 41: "socket", 53: "socketpair", 291: "epoll_create1"}
 _NAMES = {**_BY_FD, **_BY_OUT_FD, **_BY_PATH, **_BY_AT, **_BY_TARGET, **_ANYWHERE, **_LOCKING}
 _OPENAT = 257
 _WRITES = (1, 18)
+SYNCS = ("fsync", "fdatasync")
 _SETLK = (6, 7, 37, 38)
 _UNLOCK = 2
 _CHANGING = os.O_CREAT | os.O_TRUNC
@@ -83,6 +85,8 @@ class Order(msgspec.Struct, frozen=True):
     """Programs that are left alone."""
     place: str = ""
     timeout: int = 60
+    journal: str = ""
+    """Where to keep what a journaling file system would bring back; then `at` counts the commits of rows."""
 
 
 class Boundary(msgspec.Struct, frozen=True):
@@ -254,11 +258,15 @@ class Tracer:
         self._boundaries.append(
             Boundary(len(self._boundaries) + 1, program, _NAMES[number], place[len(self._within) :])
         )
-        count, at = len(self._boundaries), self._order.at
-        if at and (count == at or (self._order.lasting and count > at)):
+        if self._is_due():
             self._act(pid, number)
         else:
             _ptrace(_CONT, pid)
+
+    def _is_due(self) -> bool:
+        """Whether the call that was counted last is the one to act at."""
+        count, at = len(self._boundaries), self._order.at
+        return at > 0 and (count == at or (self._order.lasting and count > at))
 
     def _inside(self, number: int, place: str) -> bool:
         return number in _ANYWHERE or place == self._within or place.startswith(self._within + "/")
@@ -290,6 +298,36 @@ class Tracer:
             victim = self._main if act == "kill-main" else pid
             _kill(victim)
             _ptrace(_CONT, pid)
+
+
+class JournalTracer(Tracer):
+    """Acts once the rows of the `at`-th commit are on the disk, and keeps what else is by then.
+
+    File systems with a journal bring names back as they were at some sync. One of a whole file takes every
+    name before it along; one of rows alone, written where rows were before, need not.
+    """
+
+    def __init__(self, order: Order) -> None:
+        super().__init__(order)
+        self._commits = 0
+        self._unkept = False
+
+    def _is_due(self) -> bool:
+        *before, met = self._boundaries
+        if self._unkept and met.call not in SYNCS:
+            # The sync before this call was carried out by now, and the call itself was not.
+            subprocess.run(["rm", "-rf", self._order.journal], check=True)
+            subprocess.run(["cp", "-a", self._within, self._order.journal], check=True)
+            self._unkept = False
+        if met.call in SYNCS and not is_of_rows(met):
+            self._unkept = True
+        self._commits += bool(before) and is_of_rows(before[-1])
+        return self._order.at > 0 and self._commits == self._order.at and not self._acted
+
+
+def is_of_rows(met: Boundary) -> bool:
+    """Whether a call is the sync of rows that are committed, and of nothing else."""
+    return met.call in SYNCS and met.place.endswith("-wal")
 
 
 def _kill(pid: int) -> None:
@@ -377,7 +415,8 @@ def _program(pid: int) -> str:
 
 def trace(order: Order, command: Command) -> int:
     """Trace as ordered; the command's exit code, 128 + the signal when it was killed."""
-    report = Tracer(order).run(command)
+    tracer = JournalTracer(order) if order.journal else Tracer(order)
+    report = tracer.run(command)
     Path(order.report).write_bytes(msgspec.json.encode(report))
     return report.code if report.code >= 0 else 128 - report.code
 
