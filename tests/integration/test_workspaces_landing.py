@@ -333,8 +333,15 @@ async def test_recovery_keeps_what_is_the_users(project: Project) -> None:
 
 async def cut_off(project: Project, *, landed: bool) -> tuple[str, str]:
     """A landing that died when all files were written and its index not in place; its locks are gone."""
-    root, state, old = project.root, project.base / "state", await project.tip()
+    old = await project.tip()
     new = await project.next_commit({"src/a.py": "a = 2\nb = 3\n", "src/b.py": None, "added.txt": "new\n"})
+    await cut_off_at(project, old, new, landed=landed)
+    return old, new
+
+
+async def cut_off_at(project: Project, old: str, new: str, *, landed: bool) -> None:
+    """The same of one commit."""
+    root, state = project.root, project.base / "state"
     await project.user.land("main", old, new, project.owned)
     (state / "landing").mkdir(exist_ok=True)
     shutil.copyfile(root / ".git/index", state / "landing/index")
@@ -344,7 +351,6 @@ async def cut_off(project: Project, *, landed: bool) -> tuple[str, str]:
     (state / "landing.json").write_text(
         f'{{"landing_id":"ab","branch":"main","old":"{old}","new":"{new}","step":"moving"}}'
     )
-    return old, new
 
 
 async def test_a_landing_that_died_while_it_was_cleared_away_is_finished(project: Project) -> None:
@@ -395,6 +401,46 @@ async def test_an_edit_that_shortens_a_landed_file_stays(project: Project, lande
     await project.user.recover_landing()
     assert user_git(project.root, "status", "--porcelain") == "M src/a.py"
     assert (project.root / "src/a.py").read_text() == "a = 2\n"
+
+
+@pytest.mark.parametrize("aim", ["/dev/null", "src", "nowhere", "lib"])
+async def test_a_folder_that_becomes_a_link_lands_and_is_not_looked_through(
+    project: Project, aim: str
+) -> None:
+    """To a device, to itself, to nothing, to what it was renamed to."""
+    old, new = await renamed(project, aim)
+    await project.user.land("main", old, new, project.owned)
+    assert user_git(project.root, "status", "--porcelain") == ""
+    back = await project.owned.commit_tree(await project.owned.tree_of(old), [new], "back")
+    await project.user.land("main", new, back, project.owned)
+    assert user_git(project.root, "status", "--porcelain") == ""
+    assert (project.root / "src").is_dir() and not (project.root / "src").is_symlink()
+
+
+@pytest.mark.parametrize("landed", [False, True])
+@pytest.mark.parametrize("aim", ["src", "lib"])
+async def test_recovery_does_not_look_through_a_link_that_was_a_folder(
+    project: Project, aim: str, landed: bool
+) -> None:
+    old, new = await renamed(project, aim)
+    await cut_off_at(project, old, new, landed=landed)
+    assert await project.user.recover_landing()
+    assert await project.tip() == (new if landed else old)
+    assert user_git(project.root, "status", "--porcelain") == ""
+
+
+async def renamed(project: Project, aim: str) -> tuple[str, str]:
+    """A commit in which the folder `src` is a link, and its files are in `lib`."""
+    old = await project.tip()
+    moved = {"src/a.py": None, "src/b.py": None, "lib/a.py": "a = 1\n", "lib/b.py": "b = 1\n"}
+    files = await project.next_commit(moved)
+    listed = await project.owned.git.run("ls-tree", "-z", files, git_dir=project.owned.git_dir)
+    target = await project.owned.git.run(
+        "hash-object", "-w", "--stdin", git_dir=project.owned.git_dir, stdin=aim.encode()
+    )
+    entries = listed.stdout + f"120000 blob {target.text()}\tsrc\0".encode()
+    tree = await project.owned.git.run("mktree", "-z", git_dir=project.owned.git_dir, stdin=entries)
+    return old, await project.owned.commit_tree(tree.text(), [old], "src is lib now")
 
 
 @pytest.mark.parametrize("older", [False, True])

@@ -18,7 +18,7 @@ import msgspec
 from sf import files
 from sf.errors import WorkspaceFailed
 from sf.workspaces._layout import Layout, read_small
-from sf.workspaces._user_checkout import copy_index
+from sf.workspaces._user_checkout import copy_index, lying
 from sf.workspaces.refusals import CheckoutBusy
 
 _WAIT = 0.02
@@ -99,7 +99,7 @@ class Desk:
 
     def note_files(self, paths: Sequence[str]) -> None:
         """Keep what the files are that the landing is about to change."""
-        lines = (b"%s %s\0" % (_file_mark(self._layout.root / path), os.fsencode(path)) for path in paths)
+        lines = (b"%s %s\0" % (_file_mark(self._layout.root, path), os.fsencode(path)) for path in paths)
         files.put(self._noted, b"".join(lines), sync=True)
 
     def untouched_files(self) -> set[str]:
@@ -108,7 +108,7 @@ class Desk:
             return set()
         pairs = (line.partition(b" ") for line in self._noted.read_bytes().split(b"\0")[:-1])
         found = {os.fsdecode(path): mark for mark, _, path in pairs}
-        return {path for path, mark in found.items() if _file_mark(self._layout.root / path) == mark}
+        return {path for path, mark in found.items() if _file_mark(self._layout.root, path) == mark}
 
     @property
     def _noted(self) -> Path:
@@ -204,11 +204,10 @@ class Desk:
             temporary.unlink(missing_ok=True)
 
 
-def _file_mark(path: Path) -> bytes:
+def _file_mark(root: Path, path: str) -> bytes:
     """What tells a file from one that was written in its place; `-` for none."""
-    try:
-        status = path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
+    status = lying(root, path)
+    if status is None:
         return b"-"
     return f"{status.st_ino}:{status.st_size}:{status.st_mtime_ns}:{status.st_mode}".encode()
 

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from sf.workspaces._journal import Desk, Journal
-from sf.workspaces._user_checkout import sync_files
+from sf.workspaces._user_checkout import lying, sync_files
 from sf.workspaces.changes import FileChange, between
 from sf.workspaces.git import Git
 
@@ -91,12 +91,13 @@ async def _blob(git: Git, root: Path, facade: Path, change: FileChange, mode: st
 
 
 def _current(root: Path, path: str) -> _Content:
-    place = root / path
+    place, status = root / path, lying(root, path)
+    if status is None:
+        return _Content("absent")
     try:
-        mode = place.lstat().st_mode
-        if stat.S_ISLNK(mode):
+        if stat.S_ISLNK(status.st_mode):
             return _Content("link", os.fsencode(place.readlink()))
-        if stat.S_ISREG(mode):
+        if stat.S_ISREG(status.st_mode):
             return _Content("file", place.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return _Content("absent")

@@ -8,7 +8,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from sf import files
 from sf.workspaces._layout import Layout, read_small
@@ -50,14 +50,21 @@ def copy_index(index: Path, copy: Path) -> None:
 
 def sync_files(root: Path, paths: Sequence[str]) -> None:
     """Put what lies at these paths on the disk, with its names; what is no file is passed over."""
-    places = [root / path for path in paths]
-    for place in places:
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-            if stat.S_ISREG(place.lstat().st_mode):
-                files.sync_path(place)
-    for folder in {place.parent for place in places}:
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-            files.sync_path(folder)
+    for path in (*paths, *{path.rpartition("/")[0] for path in paths}):
+        status = lying(root, path)
+        if status is not None and (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+                files.sync_path(root / path)
+
+
+def lying(root: Path, path: str) -> os.stat_result | None:
+    """Return what lies at a path of the checkout itself, or None.
+
+    What lies beyond a link is not the checkout's: where a folder became one, it may lead to what the folder
+    was renamed to, out of the checkout, to a device, or to itself.
+    """
+    parents = list(PurePosixPath(path).parents)[-2::-1]
+    return _lstat(root / path) if all(_is_folder(root / parent) for parent in parents) else None
 
 
 async def dirty_paths(git: Git, layout: Layout, facade: Path, state: Path, commit: str | None) -> list[str]:
@@ -128,7 +135,7 @@ def _below(top: Path) -> Iterator[str]:
         yield from (path for name in (*names, *folders) if not _is_folder(path := f"{folder}/{name}"))
 
 
-def _is_folder(path: str) -> bool:
+def _is_folder(path: str | Path) -> bool:
     status = _lstat(Path(path))
     return status is not None and stat.S_ISDIR(status.st_mode)
 
