@@ -166,6 +166,29 @@ def test_a_merge_of_a_killed_run_is_known_by_what_it_brought_in_not_by_its_words
     assert [row["commit_id"] for row in found if row["kind"] == "merge"] == [merge]
 
 
+def test_a_merge_of_a_killed_run_is_not_the_one_by_which_a_person_took_it_into_their_branch(
+    stage: Stage,
+) -> None:
+    stage.script(scene("execute", write("a.txt"), say()), scene("tdd", write("tests/a.txt"), say()), *PASSING)
+    stage.workflow("short", SHORT)
+    stage.plan(adhoc=True, workflow="short")
+    stage.git("branch", "feature")
+    env = {**os.environ, "SF_HOME": str(stage.home)}
+    killed = subprocess.run([sys.executable, "-c", _KILLED_BEFORE_THE_RECORD], cwd=stage.root, env=env)
+    assert killed.returncode == -signal.SIGKILL
+    merge = stage.git("rev-parse", "main")
+    stage.git("switch", "-q", "feature")
+    stage.file("mine.txt", "mine\n")
+    stage.commit("my feature")
+    stage.git("merge", "-q", "--no-edit", "main")
+    stage.git("switch", "-q", "main")
+    stage.git("merge", "-q", "--ff-only", "feature")
+    assert stage.auto().ending == "done"
+    found = records.evidence(stage.read, "task/a1")
+    assert [row["commit_id"] for row in found if row["kind"] == "merge"] == [merge]
+    assert stage.sf("revert", "task/a1", "--yes").returncode == 0
+
+
 _KILLED_IN_A_LANDING = """
 import os, signal, sys
 from sf.workspaces._landing import Landing
@@ -197,3 +220,19 @@ def test_a_start_after_a_killed_landing_neither_waits_for_its_locks_nor_is_held_
     assert not list((stage.root / ".git").rglob("*.lock")) and not list((stage.root / ".git").rglob("*.keep"))
     told = [str(event.data["detail"]) for event in stage.named(events.WARNING)]
     assert any("cut short" in detail if cut is not None else "was undone" in detail for detail in told)
+
+
+@pytest.mark.parametrize("by", ["a start that is refused", "a revert"])
+def test_what_became_of_a_killed_landing_is_told_by_whoever_saw_to_it(stage: Stage, by: str) -> None:
+    _script(stage)
+    stage.plan()
+    env = {**os.environ, "SF_HOME": str(stage.home)}
+    killed = subprocess.run([sys.executable, "-c", _KILLED_IN_A_LANDING], cwd=stage.root, env=env)
+    assert killed.returncode == -signal.SIGKILL
+    if by == "a revert":
+        assert stage.sf("revert", "slice/m1/s1", "--yes").returncode == 2
+    else:
+        stage.configure("[nonsense]\nx = 1\n")
+        refused = stage.sf("auto")
+        assert refused.returncode == 2 and "was undone" in refused.stdout
+    assert "was undone" in stage.project.log_file("").read_text()

@@ -234,6 +234,10 @@ async def open_desk(
     user = await UserRepository.open(project.root, project.facade, git)
     # Before the checkout is looked at: what a killed landing left there is no git at work, nor a branch's.
     landing = await user.recover_landing()
+    if landing:
+        # At once: its journal is gone, and a start that is refused for another reason could not say it later.
+        watch(events.Event(events.WARNING, SystemClock().now(), data={"detail": landing}))
+        log_of(project, Config()).warning(landing)
     ignored.keep_out(user)
     reading = Rereading(project, user)
     config, keys = await reading.begin(), Keys()
@@ -256,8 +260,6 @@ async def open_desk(
     )
     async with contextlib.AsyncExitStack() as open_now:
         desk = await _furnish(open_now, project, config, keys, user, git, watch)
-        if landing:
-            desk.announce(events.WARNING, detail=landing, log=True)
         await _record_reversal(desk)
         await _begin_session(desk)
         await _require_gates(desk, config)

@@ -206,7 +206,9 @@ async def _bench(project: Project, config: Config, place: Place, descriptor: int
     owned = await OwnedRepository.open(project.repository, user, git)
     # As a starting autopilot does: the lock is held, so what is left is a dead one's.
     owned.clear_locks()
-    await user.recover_landing()
+    landing = await user.recover_landing()
+    if landing:
+        log_of(project, config).warning(landing)
     announced: list[Event] = []
     database = Database(place, announced.append)
     try:

@@ -252,12 +252,18 @@ class OwnedRepository:
         if not await self.is_ancestor(tip, head):
             return None
         between = f"{tip}..{head}"
+        after = await self.git.run(
+            "rev-list", "--parents", "--ancestry-path", between, "--", git_dir=self._path
+        )
+        parents = {commit: above for commit, *above in map(str.split, after.text().splitlines())}
+        merges = [commit for commit, above in parents.items() if tip in above[1:]]
+        if merges:
+            # Even if it is on another's line by now: a person may have merged the branch into theirs.
+            return merges[-1]
         line = await self.git.run("rev-list", "--first-parent", between, "--", git_dir=self._path)
-        after = await self.git.run("rev-list", "--ancestry-path", between, "--", git_dir=self._path)
         # One by one: git does not look for a path through the parents that it was told to leave out.
-        reaching = set(after.text().split())
-        joined = [commit for commit in line.text().split() if commit in reaching]
-        return joined[-1] if joined and (await self.parents(joined[-1]))[0] != tip else tip
+        joined = [commit for commit in line.text().split() if commit in parents]
+        return joined[-1] if joined and parents[joined[-1]][0] != tip else tip
 
     async def show_file(self, commit: str, path: str, limit: int) -> bytes | None:
         """Return the first `limit` bytes of a file (a link's target for a link), or None if it has none."""
