@@ -273,6 +273,43 @@ def test_a_revert_that_was_killed_when_it_had_landed_is_recorded_by_the_next_sta
     assert "was reverted already" in again.stderr
 
 
+def _revert_killed(stage: Stage) -> None:
+    landed(stage)
+    command = [sys.executable, "-c", _KILLED_BEFORE_THE_ROWS]
+    killed = subprocess.run(command, cwd=stage.root, env={**os.environ, "SF_HOME": str(stage.home)})
+    assert killed.returncode == -9 and stage.unit(S1).reverted_at is None
+
+
+def test_a_killed_revert_that_was_reworded_since_is_told_and_can_be_said_again(stage: Stage) -> None:
+    _revert_killed(stage)
+    stage.git("commit", "-q", "--amend", "-m", "in my own words")
+    stage.auto()
+    told = [str(event.data["detail"]) for event in stage.named(events.WARNING) if event.unit_id == S1]
+    assert any(f"sf revert {S1} looks again" in detail for detail in told)
+    assert stage.sf("revert", S1, "--yes").returncode == 0
+    assert stage.unit(S1).reverted_at is not None
+
+
+def test_a_killed_revert_waits_for_a_branch_that_is_away(stage: Stage) -> None:
+    _revert_killed(stage)
+    stage.git("branch", "-m", "main", "other")
+    stage.auto()
+    assert stage.unit(S1).reverted_at is None
+    stage.git("branch", "-m", "other", "main")
+    stage.auto()
+    assert stage.unit(S1).reverted_at is not None
+    assert [row["kind"] for row in records.evidence(stage.read, S1)].count("revert") == 1
+
+
+def test_a_killed_revert_is_not_that_of_another_unit_with_its_id(stage: Stage) -> None:
+    _revert_killed(stage)
+    note = stage.project.runtime / "revert.json"
+    noted = json.loads(note.read_text())
+    note.write_text(json.dumps({**noted, "created_at": noted["created_at"] - 1}))
+    stage.auto()
+    assert stage.unit(S1).reverted_at is None and not note.exists()
+
+
 def test_a_commit_of_the_users_between_showing_and_doing_is_noticed(stage: Stage) -> None:
     landed(stage)
     agreed = undoing.survey(stage.project, S1)

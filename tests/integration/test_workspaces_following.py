@@ -199,9 +199,19 @@ async def test_a_ref_that_has_a_file_is_read_without_a_process(tmp_path: Path) -
     assert await read_ref(no_git, owned.git_dir, "refs/heads/sf/a1") == tip
     (owned.git_dir / "refs" / "heads" / "sf" / "a2").write_text("ref: refs/heads/sf/a1\n")
     assert await read_ref(owned.git, owned.git_dir, "refs/heads/sf/a2") == tip, "git follows it"
+    for name in ("refs/heads/sf/./a1", "refs/heads/sf/../sf/a1", "refs/heads/sf/a1/", "refs/heads//sf/a1"):
+        assert await read_ref(owned.git, owned.git_dir, name) is None, name
     await owned.git.run("pack-refs", "--all", git_dir=owned.git_dir)
     with pytest.raises(WorkspaceFailed):
         await read_ref(no_git, owned.git_dir, "refs/heads/sf/a1")
+
+
+async def test_a_ref_whose_commit_is_lost_counts_as_none(tmp_path: Path) -> None:
+    project = await Project.make(tmp_path)
+    lost = await project.next_commit({"a.txt": "a\n"})
+    await project.owned.set_ref("refs/heads/sf/a1", lost)
+    (project.owned.git_dir / "objects" / lost[:2] / lost[2:]).unlink()
+    assert await read_ref(project.owned.git, project.owned.git_dir, "refs/heads/sf/a1") is None
 
 
 @pytest.mark.parametrize("kept", ["as another's name", "packed"])

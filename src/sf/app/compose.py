@@ -271,8 +271,7 @@ async def _record_reversal(desk: Desk) -> None:
     """A revert that was killed once it had landed: what it took away must not count as done."""
     found = await reversals.finish(desk.project, desk.database, desk.workshop, desk.rules, desk.clock.now())
     if found:
-        detail = "its revert was cut off after it had landed, and is recorded now"
-        desk.announce(events.WARNING, found.unit_id, detail=detail, log=True)
+        desk.announce(events.WARNING, found.unit_id, detail=found.told, log=True)
 
 
 async def _require_gates(desk: Desk, config: Config) -> None:

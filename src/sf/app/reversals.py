@@ -9,6 +9,7 @@ import msgspec
 
 from sf import files
 from sf.domain.clock import Instant
+from sf.domain.units import Unit
 from sf.harness import artifacts, reversion
 from sf.harness.reversion import Reverted
 from sf.harness.rules import Rules
@@ -25,18 +26,23 @@ class Reversal(msgspec.Struct, frozen=True):
     """What is to be recorded once a branch has the commit `tip`."""
 
     unit_id: str
+    created_at: int
+    """Of the unit: another one may have its id in another store."""
     branch: str
+    old: str
     tip: str
     tree: str
     reverted: list[Reverted]
 
 
-class Recorded(msgspec.Struct, frozen=True):
-    """What was recorded: the units that are no longer done, and the folders that came back."""
+class Found(msgspec.Struct, frozen=True):
+    """What became of a noted revert: the units that are no longer done, and the folders that came back."""
 
     unit_id: str
-    marked: list[str]
-    restored: list[str]
+    told: str
+    """For a person who did not see it end."""
+    marked: list[str] = []
+    restored: list[str] = []
 
 
 def note(project: Project, reversal: Reversal) -> None:
@@ -46,30 +52,56 @@ def note(project: Project, reversal: Reversal) -> None:
 
 
 def drop(project: Project) -> None:
-    """Forget what was not landed."""
-    _file(project).unlink(missing_ok=True)
+    """Forget it, durably: one that came back would be recorded a second time."""
+    if _file(project).exists():
+        _file(project).unlink()
+        files.sync_path(project.runtime)
 
 
 async def finish(
     project: Project, database: Database, workshop: Workshop, rules: Rules, now: Instant
-) -> Recorded | None:
-    """Record a revert that was noted and has landed; None for one that has not, or none at all."""
+) -> Found | None:
+    """Record a revert that was noted and has landed; None where there is nothing to tell.
+
+    One whose branch is not there for the moment stays noted.
+    """
     noted = _read(project)
     unit = units.find(database.read, noted.unit_id) if noted else None
-    recorded = None
-    if noted and unit and await workshop.user.contains(noted.branch, noted.tip):
-        folders = [artifacts.restore(project, item.id) for item in reversion.affected(database.read, unit)]
-
-        def write(tx: Tx) -> list[str]:
-            before = {row["commit_id"] for row in records.evidence(tx, unit.id) if row["kind"] == "revert"}
-            if any(step.by in before for step in noted.reverted if step.by):
-                return []
-            return reversion.record(tx, unit, noted.reverted, noted.tree, rules, now)
-
-        marked = await database.write(write)
-        recorded = Recorded(unit.id, marked, [str(folder) for folder in folders if folder is not None])
+    if noted is None or unit is None or unit.created_at != noted.created_at:
+        drop(project)
+        return None
+    head = await workshop.user.branch_commit(noted.branch)
+    if head is None:
+        told = (
+            f"its revert was cut off, and the branch {noted.branch} is gone: it is recorded once that is back"
+        )
+        return Found(unit.id, told)
+    if await workshop.user.contains(noted.branch, noted.tip):
+        found = await _record(project, database, unit, noted, rules, now)
+    elif head == noted.old:
+        found = None
+    else:
+        told = f"its revert was cut off, and {noted.branch} has moved on without its commit {noted.tip[:12]}"
+        found = Found(unit.id, f"{told}: if that was undone or reworded, sf revert {unit.id} looks again")
     drop(project)
-    return recorded
+    return found
+
+
+async def _record(
+    project: Project, database: Database, unit: Unit, noted: Reversal, rules: Rules, now: Instant
+) -> Found:
+    folders = [artifacts.restore(project, item.id) for item in reversion.affected(database.read, unit)]
+
+    def write(tx: Tx) -> list[str]:
+        before = {row["commit_id"] for row in records.evidence(tx, unit.id) if row["kind"] == "revert"}
+        is_recorded = any(step.by in before for step in noted.reverted if step.by)
+        if is_recorded or units.get(tx, unit.id).reverted_at is not None:
+            return []
+        return reversion.record(tx, unit, noted.reverted, noted.tree, rules, now)
+
+    marked = await database.write(write)
+    told = "its revert was cut off after it had landed, and is recorded now"
+    return Found(unit.id, told, marked, [str(folder) for folder in folders if folder is not None])
 
 
 def _read(project: Project) -> Reversal | None:

@@ -14,7 +14,7 @@ from sf.app import reversals, stores, witnesses
 from sf.app.intake import rules_of
 from sf.app.logs import log_of
 from sf.app.reconciling import Survey, survey_unit
-from sf.app.reversals import Recorded, Reversal
+from sf.app.reversals import Found, Reversal
 from sf.app.trust import load_config
 from sf.config.schema import Config
 from sf.domain.clock import SystemClock
@@ -120,7 +120,10 @@ async def _undo(bench: _Bench, agreed: Survey) -> Undone:
     made = await reverse(owned, agreed.head, agreed.steps, lambda step: revert_message(step, agreed.unit_id))
     reverted = [Reverted(item.step.commit, item.step.subject, item.commit) for item in made.made]
     tree = await owned.tree_of(made.tip)
-    reversals.note(bench.project, Reversal(unit.id, agreed.branch, made.tip, tree, reverted))
+    reversals.note(
+        bench.project,
+        Reversal(unit.id, unit.created_at, agreed.branch, agreed.head, made.tip, tree, reverted),
+    )
     try:
         await user.land(agreed.branch, agreed.head, made.tip, owned)
     except BaseException:
@@ -143,7 +146,7 @@ async def _undo(bench: _Bench, agreed: Survey) -> Undone:
     )
 
 
-async def _recorded(bench: _Bench) -> Recorded | None:
+async def _recorded(bench: _Bench) -> Found | None:
     rules, now = rules_of(bench.config), SystemClock().now()
     return await reversals.finish(bench.project, bench.database, bench.workshop, rules, now)
 
@@ -215,7 +218,9 @@ async def _bench(project: Project, config: Config, place: Place, descriptor: int
         mode = config.harness.worktree_mode
         workshop = Workshop(project, database, user, owned, SystemClock(), mode)
         bench = _Bench(project, config, database, workshop)
-        await _recorded(bench)
+        cut_off = await _recorded(bench)
+        if cut_off:
+            log_of(project, config).warning(cut_off.told, unit_id=cut_off.unit_id)
         yield bench
     finally:
         database.close()

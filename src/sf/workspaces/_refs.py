@@ -8,7 +8,7 @@ import os
 import re
 import stat
 from enum import Enum
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from sf import files
 from sf.errors import GitFailed
@@ -40,10 +40,16 @@ async def read_ref(git: Git, git_dir: Path, name: str) -> str | None:
 
 
 def _loose(git_dir: Path, name: str) -> str | None:
-    """The commit in the ref's own file, which git replaces as a whole; None for anything else there."""
+    """The commit in the ref's own file, which git replaces as a whole; None for what git has to judge.
+
+    Those are names that are none, and commits that have no file of their own: packed ones, and lost ones.
+    """
+    if str(PurePosixPath(name)) != name or ".." in name or name.endswith(".lock"):
+        return None
     with contextlib.suppress(OSError):
         text = read_small(git_dir / name)
-        return text if _COMMIT.fullmatch(text) else None
+        if _COMMIT.fullmatch(text) and (git_dir / "objects" / text[:2] / text[2:]).is_file():
+            return text
     return None
 
 
