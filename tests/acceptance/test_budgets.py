@@ -81,8 +81,13 @@ def test_money_that_nobody_allowed_in_time_is_there_at_the_next_start(stage: Sta
         if event.name == AUTO_LOOP and not event.data["running"] and attention.waiting(stage.read):
             os.kill(os.getpid(), signal.SIGINT)
 
-    assert stage.auto(watch=watch).ending in ("budget", "interrupted")
+    assert stage.auto(watch=watch).ending == "interrupted"
     [asked] = attention.waiting(stage.read)
+    runs_before = stage.read.one("SELECT COUNT(*) AS n FROM runs")
+    assert stage.auto(watch=watch).ending == "interrupted"
+    [again] = attention.waiting(stage.read)
+    assert (again.id, again.due_at) == (asked.id, asked.due_at), "a start puts nothing off"
+    assert stage.read.one("SELECT COUNT(*) AS n FROM runs") == runs_before, "nor does it try once more"
     hour = 3_600_000
     transact(stage.project.database, lambda tx: tx.run("UPDATE attention SET due_at = due_at - :by", by=hour))
     assert stage.auto().ending == "done"

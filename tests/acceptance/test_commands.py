@@ -529,7 +529,8 @@ def test_a_command_beside_an_autopilot_that_starts_is_answered_by_it(stage: Stag
         autopilot.join()
 
 
-def test_an_autopilot_is_steered_although_its_configuration_became_unusable(stage: Stage) -> None:
+@pytest.mark.parametrize("fault", ["not TOML", "a key beside the store", "a workflow"])
+def test_an_autopilot_is_steered_although_its_configuration_became_unusable(stage: Stage, fault: str) -> None:
     """It goes on with the last one that was usable, so it can be asked to stop."""
     stage.workflow("short", SHORT)
     stage.script(scene("execute", write("a.txt"), say()), *PASSING, latency_ms=500)
@@ -538,7 +539,13 @@ def test_an_autopilot_is_steered_although_its_configuration_became_unusable(stag
     paused: list[int] = []
 
     def pause() -> None:
-        stage.configure(f"{usable}[nonsense\n")
+        if fault == "a workflow":
+            stage.workflow("mine", 'name = "mine"\nphases = [\n')
+        else:
+            stage.configure(
+                usable + ("[nonsense\n" if fault == "not TOML" else "# stored\n[nonsense]\nx = 1\n")
+            )
+        assert stage.sf("status").returncode == 0
         paused.append(stage.sf("pause").returncode)
 
     def watch(event: Event) -> None:

@@ -197,9 +197,8 @@ def test_a_blocker_is_cleared_by_the_id_that_status_shows(stage: Stage) -> None:
     lines = stage.sf("status").stdout.splitlines()
     [found] = [line.split() for line in lines if line.startswith("Blocker:")]
     assert found[2:] == ["Question", unit, "Which?"]
-    assert (
-        stage.sf("force-clear", found[1].lower()).stdout == f"cleared; {unit} goes on in execute → sf auto\n"
-    )
+    cleared = stage.sf("force-clear", found[1].lower()).stdout
+    assert cleared == f"cleared; {unit} goes on in execute (→ sf auto, unless one runs)\n"
     assert "Blocker:    none" in stage.sf("status").stdout
 
 
@@ -327,3 +326,19 @@ def test_whoever_takes_over_a_lock_logs_it(stage: Stage) -> None:
     subprocess.run([sys.executable, "-c", killed, str(stage.project.lock)], check=False)
     assert stage.sf("plan", "a goal").returncode == 0
     assert "stale lock taken over" in stage.project.log_file("").read_text(encoding="utf-8")
+
+
+def test_why_looks_behind_each_unit_once_however_many_wait_for_it(stage: Stage) -> None:
+    """Twenty-five layers of two, each after both before it, have 2 ** 25 ways from the last to the first."""
+    layers = [[f"{side} {number}" for side in ("left", "right")] for number in range(25)]
+    slices = [
+        {"title": name, "tasks": [task(f"T {name}")], "code_depends_on": layers[number - 1] if number else []}
+        for number, layer in enumerate(layers)
+        for name in layer
+    ]
+    stage.script(plan_scene(*slices), *PASSING)
+    stage.plan()
+    stage.auto(Selection(most=2))
+    began = time.monotonic()
+    assert stage.sf("why", "slice/m1/s50").returncode == 0
+    assert time.monotonic() - began < 20

@@ -93,8 +93,8 @@ PARKED: dict[HoldKind, Callable[[Ground], None]] = {
 }
 ANSWERS: dict[HoldKind, tuple[str, dict[str, str]]] = {
     HoldKind.UAT: ("uat_approve", {}),
-    HoldKind.ESCALATED: ("reassess_resolve", {"answer": "left"}),
-    HoldKind.BLOCKED: ("reassess_resolve", {"answer": "this"}),
+    HoldKind.ESCALATED: ("reply", {"question_id": A, "answer": "left"}),
+    HoldKind.BLOCKED: ("reply", {"question_id": A, "answer": "this"}),
     HoldKind.MERGE_CONFLICT: ("merge_resolve", {}),
     HoldKind.NO_EVIDENCE: ("merge_resolve", {}),
     HoldKind.CHECKOUT_DIRTY: ("merge_resolve", {}),
@@ -467,6 +467,28 @@ def test_the_question_for_the_sessions_money_tells_the_largest_need_and_goes_whe
     closed = ground.read.all("SELECT answer, answered_by FROM attention")
     assert [tuple(row) for row in closed] == [(None, "auto")] * 2, "nobody answered, nor had to"
     assert not ground.read.all("SELECT * FROM session_blockers WHERE resolved_at IS NULL")
+
+
+def test_a_folder_with_more_money_does_not_withdraw_the_question_of_another(ground: Ground) -> None:
+    """It was asked again at once, by a run more each time."""
+    ground.plant(adhoc=True)
+    session_id = ground.unit(A).session_id
+
+    def rules(cap: int) -> Rules:
+        return replace(GATED, caps=Caps(session=cap))
+
+    def withdraw(cap: int, station: str) -> bool:
+        return ground.write(lambda tx: replies.withdraw_for_session(tx, rules(cap), ground.now, station))
+
+    ground.write(lambda tx: replies.ask_for_session(tx, session_id, 2, rules(1), ground.now, "here"))
+    assert not withdraw(0, "there") and not withdraw(9, "there")
+    ground.write(lambda tx: replies.ask_for_session(tx, session_id, 3, rules(2), ground.now, "there"))
+    assert not withdraw(9, "there"), "here has no room yet"
+    assert not withdraw(2, "here")
+    [asked] = attention.waiting(ground.read)
+    assert replies.askers(asked) == {"here", "there"}
+    ground.write(lambda tx: replies.ask_for_session(tx, session_id, 3, rules(9), ground.now, "there"))
+    assert withdraw(3, "here"), "room for both"
 
 
 def test_money_for_the_session_leaves_a_unit_parked_that_lacks_its_own(ground: Ground) -> None:

@@ -189,6 +189,8 @@ async def _record_end(desk: Desk, result: Result, *, seats: int) -> bool:
         "done": "idle",
         "waiting": "idle",
         "budget": "idle",
+        # And resumed while it ended.
+        "paused": "idle",
     }
 
     def write(tx: Tx) -> None:
@@ -249,6 +251,7 @@ async def open_desk(
     async def again() -> Config:
         fresh = await reading.again()
         await _require_gates(desk, fresh)
+        require_told(project, fresh)
         return fresh
 
     live = LiveConfig(

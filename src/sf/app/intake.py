@@ -19,7 +19,7 @@ from sf.domain.facts import WorktreeMode
 from sf.domain.ids import full_id
 from sf.domain.limits import Limits
 from sf.domain.spending import Caps, micro_usd
-from sf.errors import BadUsage, InvalidConfig, ProjectLocked, SfError, StoreUnusable
+from sf.errors import BadUsage, InvalidConfig, InvalidWorkflow, ProjectLocked, SfError, StoreUnusable
 from sf.harness.rules import Rules
 from sf.paths import Project
 from sf.scheduler import doorbell, intents, lock
@@ -106,11 +106,11 @@ def submit(project: Project, kind: str, payload: dict[str, Any]) -> dict[str, An
 def _usable_config(project: Project) -> Config | None:
     """The configuration; none where it is unusable and a live loop goes on with the last that was not.
 
-    Raises InvalidConfig when there is no such loop.
+    Raises InvalidConfig or InvalidWorkflow when there is no such loop.
     """
     try:
         return load_config(project)
-    except InvalidConfig:
+    except (InvalidConfig, InvalidWorkflow):
         holder = lock.is_held(project.lock)
         if holder is None or holder.purpose != lock.AUTOPILOT:
             raise
@@ -125,6 +125,9 @@ def _seen_to(
     deadline = time.monotonic() + _PATIENCE
     while (answer := _answer(read, intent_id)) is None:
         holder = lock.is_held(project.lock)
+        if holder is None and config is None:
+            told = "it is written down, but the autopilot has ended: sf auto applies it"
+            raise Queued(told, hint="mend the configuration first: sf config check")
         if holder is None and config is not None:
             rules = rules_of(config)
             # One that starts at this moment may be faster, and applies it itself.

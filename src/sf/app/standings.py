@@ -237,8 +237,10 @@ class Standings:
             found = near.pop(0)
             if found.hold_kind is not None:
                 return found
-            seen.add(found.id)
-            near += [other for other in self._before(found) if other.id not in seen]
+            # Many may wait for it: it is looked behind once.
+            if found.id not in seen:
+                seen.add(found.id)
+                near += [other for other in self._before(found) if other.id not in seen]
         return None
 
     def _left(self, unit: Unit) -> int:

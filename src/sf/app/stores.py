@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sf.errors import InvalidConfig
+from sf.errors import InvalidConfig, InvalidWorkflow, UnsafeConfig
 from sf.paths import Project
 from sf.store import place as places
 from sf.store.place import Place, Url
@@ -24,7 +24,16 @@ def place_of(project: Project) -> Place:
         return project.database
     from sf.app.trust import load_config
 
-    return chosen(project, load_config(project))
+    try:
+        return chosen(project, load_config(project))
+    except UnsafeConfig:
+        raise
+    except (InvalidConfig, InvalidWorkflow) as error:
+        # An autopilot at work goes on with what it read when it was usable: its rows can still be told.
+        url = _named_alone(project)
+        if url is None:
+            raise error from None
+        return from_url(project, url) if url else project.database
 
 
 def chosen(project: Project, config: Config) -> Place:
@@ -47,6 +56,25 @@ def from_url(project: Project, url: str) -> Url:
     if wrong:
         raise InvalidConfig(f"store.url {wrong}")
     return Url(places.canonical(url), schema="" if places.names_schema(url) else _schema(project))
+
+
+def _named_alone(project: Project) -> str | None:
+    """The url that the configuration names, whatever else is wrong with it; None where nobody can tell."""
+    from sf.app.trust import is_tracked
+    from sf.config.load import read_toml
+
+    url = ""
+    for file in (project.global_config, project.config):
+        problems: list[str] = []
+        section = read_toml(file, problems).get("store", {})
+        named = section.get("url", "") if isinstance(section, dict) else None
+        if (problems and _mentions_store(file)) or not isinstance(named, str):
+            return None
+        if named and file == project.config and is_tracked(project, file):
+            # It came with the repository, and may not make sf contact anything.
+            return None
+        url = named or url
+    return url
 
 
 def _schema(project: Project) -> str:

@@ -28,6 +28,15 @@ def load_config(project: Project) -> Config:
     return asyncio.run(_load(project))
 
 
+def is_tracked(project: Project, file: Path) -> bool:
+    """Whether git tracks a file of the project's: then it came with the repository."""
+
+    async def tracked() -> list[str]:
+        return await (await UserRepository.open(project.root, project.facade, Git())).tracked_files()
+
+    return str(file.relative_to(project.root)) in asyncio.run(tracked())
+
+
 async def _load(project: Project) -> Config:
     return await load_trusted(project, await UserRepository.open(project.root, project.facade, Git()))
 

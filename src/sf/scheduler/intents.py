@@ -20,6 +20,8 @@ from sf.scheduler import replies
 from sf.store import attention, blockers, floor, relations, sessions, units
 from sf.store.tx import Row, Tx
 
+_TYPED = {"force_dispatch": "dispatch", "plan_reload": "plan reload"}
+"""Intents that a person types otherwise than they are called."""
 Answer = dict[str, Any]
 Apply = Callable[[Tx, dict[str, Any], Rules, Instant], Answer]
 
@@ -41,7 +43,7 @@ def apply_open(tx: Tx, rules: Rules, now: Instant, *, awaited: str = "") -> None
 
 def told(row: Row) -> str:
     """What a command asked for, as far as its row tells it."""
-    command = f"sf {row['kind'].replace('_', '-')}"
+    command = f"sf {_TYPED.get(row['kind'], row['kind'].replace('_', '-'))}"
     try:
         payload = msgspec.json.decode(row["payload"], type=dict[str, Any])
     except msgspec.DecodeError:

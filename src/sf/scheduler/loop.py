@@ -155,6 +155,8 @@ class Loop:
         desk, selection = self._desk, self._selection
         if selection.spent(self._dispatched):
             return False
+        if self._purse.empty and self._purse.waits:
+            return True
         if selection.only is None:
             seen = self._upkeep.look()
             return seen.next_due is not None or seen.expired > 0
@@ -213,8 +215,8 @@ class Loop:
 
             await self._desk.database.write(lambda tx: intents.apply_open(tx, rules, now))
             seen = self._upkeep.look()
-        if seen.session == "idle":
-            # Resumed, perhaps by a command of another folder.
+        if seen.session in sessions.AT_REST:
+            # Resumed, or ended, perhaps by a command or an autopilot of another folder.
             await self._desk.database.write(lambda tx: sessions.go_on(tx, self._desk.clock.now()))
             seen = self._upkeep.look()
         if seen.called_off:
@@ -357,10 +359,10 @@ class Loop:
             return "failed", self._failure
         if self._paused:
             return "paused", "paused by the operator"
-        if self._purse.empty:
-            return "budget", self._purse.empty
         if self._stopping:
             return "interrupted", ""
+        if self._purse.empty:
+            return "budget", self._purse.empty
         if held:
             return "waiting", ""
         left = units.open_count(self._desk.database.read, self._desk.station)

@@ -43,12 +43,12 @@ class Purse:
             self._being_told -= 1
 
     async def begin(self) -> None:
-        """Withdraw what an earlier start asked: who needed it may be gone or cheaper now, or asks again.
+        """Withdraw what an earlier start here asked: who needed it may be gone or cheaper now, or asks again.
 
-        What nobody answered in time gets its default instead, with whatever else is due.
+        One that gets a default in time stays, with its deadline: else who starts often would never get it.
         """
         asked, now = replies.asked_for_session(self._desk.database.read), self._desk.clock.now()
-        if asked is not None and (asked.due_at is None or asked.due_at > now):
+        if asked is not None and asked.due_at is None and replies.askers(asked) <= {self._desk.station}:
             await self._desk.database.write(lambda tx: replies.withdraw_asked(tx, now))
 
     async def look(self, seen: Glance, *, running: int) -> bool:
@@ -69,7 +69,7 @@ class Purse:
         room, wanted = account.room(desk.rules.caps), replies.wanted_by(self._short)
         if room is not None and (room < wanted or room + account.reserved < wanted * (1 + running)):
             self.empty = self._short.question
-        if asked is None or (room is not None and room < wanted):
+        if asked is None or not replies.has_room(read, asked, desk.rules, desk.station):
             return False
-        rules, now = desk.rules, desk.clock.now()
-        return await desk.database.write(lambda tx: replies.withdraw_for_session(tx, rules, now))
+        rules, now, station = desk.rules, desk.clock.now(), desk.station
+        return await desk.database.write(lambda tx: replies.withdraw_for_session(tx, rules, now, station))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from sf.domain import attention as rules_of_answers
 from sf.domain import decide
 from sf.domain.attention import ABANDON, ANSWERS, SESSION_BUDGET, Question
@@ -17,6 +19,8 @@ from sf.store import attention, blockers, records, sessions, spending, units
 from sf.store.tx import Tx
 
 MORE_RUNS = 100
+_CAPS = "caps"
+"""The key of a question's data that has the session's cap of every station that asked."""
 
 
 def find(tx: Tx, name: str) -> Question:
@@ -94,15 +98,21 @@ def asked_for_session(tx: Tx) -> Question | None:
     return next((item for item in attention.waiting(tx) if item.kind == SESSION_BUDGET), None)
 
 
-def ask_for_session(tx: Tx, session_id: str, wanted: int, rules: Rules, now: Instant) -> None:
-    """Ask for the session's money with the amounts of now; of several needs the largest is asked for."""
+def ask_for_session(
+    tx: Tx, session_id: str, wanted: int, rules: Rules, now: Instant, station: str = ""
+) -> None:
+    """Ask for the session's money with the amounts of now; of several needs the largest is asked for.
+
+    Each folder on a store has a cap of its own: there is room when there is for everyone who asked.
+    """
     asked = asked_for_session(tx)
+    caps = {**(asked.data.get(_CAPS, {}) if asked else {}), station: rules.caps.session}
     if asked is not None:
         wanted = max(wanted, wanted_by(asked))
     account = spending.account(tx, "session", session_id)
     detail = Breach(account, rules.caps.session, wanted).told()
     if asked is not None:
-        attention.reword(tx, asked.id, detail, {"wanted": wanted})
+        attention.reword(tx, asked.id, detail, {"wanted": wanted, _CAPS: caps})
         blockers.reword(tx, asked.blocker_id or "", detail)
         return
     blocker_id = blockers.open_blocker(tx, session_id, BUDGET_EVENT, None, detail, now)
@@ -113,7 +123,7 @@ def ask_for_session(tx: Tx, session_id: str, wanted: int, rules: Rules, now: Ins
         detail,
         now,
         blocker_id=blocker_id,
-        data={"wanted": wanted},
+        data={"wanted": wanted, _CAPS: caps},
         patience=rules.patience.get(SESSION_BUDGET),
     )
 
@@ -123,13 +133,26 @@ def wanted_by(question: Question) -> int:
     return int(question.data.get("wanted", 1))
 
 
-def withdraw_for_session(tx: Tx, rules: Rules, now: Instant) -> bool:
+def askers(question: Question) -> frozenset[str]:
+    """The stations that had no room; none is told where another version of sf asked."""
+    return frozenset(question.data.get(_CAPS, {}))
+
+
+def has_room(tx: Tx, asked: Question, rules: Rules, station: str = "") -> bool:
+    """Whether there is room now for what a question about the session's money asks, for all who asked."""
+    account, wanted = spending.account(tx, "session", asked.session_id), wanted_by(asked)
+    theirs = {name: cap for name, cap in asked.data.get(_CAPS, {}).items() if name != station}
+    ours = [rules.caps.session] if not theirs or station in askers(asked) else []
+    rooms = [
+        account.room(msgspec.structs.replace(rules.caps, session=cap)) for cap in (*theirs.values(), *ours)
+    ]
+    return all(room is None or room >= wanted for room in rooms)
+
+
+def withdraw_for_session(tx: Tx, rules: Rules, now: Instant, station: str = "") -> bool:
     """Withdraw the question about the session's money if there is room for what it asks; whether it was."""
     asked = asked_for_session(tx)
-    if asked is None:
-        return False
-    room = spending.account(tx, "session", asked.session_id).room(rules.caps)
-    if room is not None and room < wanted_by(asked):
+    if asked is None or not has_room(tx, asked, rules, station):
         return False
     withdraw_asked(tx, now)
     return True
@@ -165,9 +188,9 @@ def drop_unlawful(tx: Tx) -> None:
             attention.drop_default(tx, item.id)
 
 
-def answer_due(tx: Tx, rules: Rules, now: Instant) -> list[str]:
+def answer_due(tx: Tx, rules: Rules, now: Instant, station: str = "") -> list[str]:
     """Answer by their defaults the questions whose time is up, and that still need it; the ids."""
-    withdraw_for_session(tx, rules, now)
+    withdraw_for_session(tx, rules, now, station)
     drop_unlawful(tx)
     due = [item for item in attention.waiting(tx) if item.due_at is not None and item.due_at <= now]
     for item in due:

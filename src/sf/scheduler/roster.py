@@ -111,11 +111,12 @@ class Roster:
 
     async def _settle(self, lease: Lease, finished: Finished) -> None:
         rules, now, outcome = self._desk.rules, self._desk.clock.now(), finished.outcome
+        station = self._desk.station
 
         def write(tx: Tx) -> None:
             unit = settle.settle(tx, lease, outcome, finished.ending, rules, now)
             if breach is not None and not unit.terminal:
-                replies.ask_for_session(tx, unit.session_id, breach.wanted, rules, now)
+                replies.ask_for_session(tx, unit.session_id, breach.wanted, rules, now, station)
 
         with self._purse.telling(outcome) as breach:
             await self._desk.database.write(write)

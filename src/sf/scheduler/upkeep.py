@@ -89,8 +89,8 @@ class Upkeep:
         """Questions that nobody answered in time get their default."""
         if seen.question_due is None or seen.question_due > now:
             return False
-        rules = self._desk.rules
-        answered = await self._desk.database.write(lambda tx: replies.answer_due(tx, rules, now))
+        rules, station = self._desk.rules, self._desk.station
+        answered = await self._desk.database.write(lambda tx: replies.answer_due(tx, rules, now, station))
         if answered:
             self._desk.log.warning("answered by default", questions=", ".join(answered))
         return True

@@ -16,6 +16,8 @@ from sf.store.tx import Row, Tx
 
 _Q = sql.load("records")
 SessionStatus = Literal["idle", "running", "paused", "interrupted", "complete", "failed"]
+AT_REST: frozenset[SessionStatus] = frozenset({"idle", "interrupted", "failed"})
+"""What a session is when no autopilot is at work in it, and one may go on."""
 
 
 def ensure(tx: Tx, now: Instant, branch: str | None = None) -> str:
@@ -89,9 +91,9 @@ def set_status(tx: Tx, session_id: str, status: SessionStatus, now: Instant, det
 
 
 def go_on(tx: Tx, now: Instant) -> None:
-    """An autopilot is at work in a session that was resumed."""
+    """An autopilot is at work in a session that was resumed, or that another one ended."""
     row = current(tx)
-    if row is not None and row["status"] == "idle":
+    if row is not None and row["status"] in AT_REST:
         set_status(tx, row["id"], "running", now)
 
 

@@ -41,9 +41,10 @@ _SETTINGS = (
     "advice.graftFileDeprecated=false",
     # What a row calls done outlives a power cut. By itself git syncs neither loose objects nor refs.
     "core.fsync=all",
-    # The objects of one command by one sync: there may be thousands.
-    "core.fsyncMethod=batch",
 )
+# Thousands of files may be entered at once, so their objects are synced by one sync. Only there: git does not
+# notice when it fails to put objects in their place after that, and who enters files can look (`_snapshot`).
+_TOGETHER = {"update-index": ("-c", "core.fsyncMethod=batch")}
 _FAULTS = ("fatal:", "error:")
 
 
@@ -160,6 +161,7 @@ class Git:
     ) -> asyncio.subprocess.Process:
         """Start one git process in a process group of its own; the caller ends it."""
         command = ["git", *(part for setting in _SETTINGS for part in ("-c", setting))]
+        command += _TOGETHER.get(call.args[0], ())
         command.append(f"--git-dir={call.git_dir}")
         if call.work_tree is not None:
             command.append(f"--work-tree={call.work_tree}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sf.errors import StoreUnusable
+from sf.errors import SfError
 from sf.paths import Project, find_project
 from sf.surfaces.cli import cells
 from sf.surfaces.cli.progress import Progress
@@ -62,8 +62,8 @@ def drive(project: Project, speech: Speech, selection: Selection | None = None) 
     speech.result = result
     try:
         show_outcome(project, speech, result)
-    except StoreUnusable as error:
-        # Whoever stopped it did so perhaps because of that.
+    except SfError as error:
+        # Whoever stopped it did so perhaps because of that: a store out of reach, a configuration half saved.
         if result.ending != "interrupted":
             raise
         speech.say(f"\ninterrupted: {error.line()}")

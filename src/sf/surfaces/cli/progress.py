@@ -65,6 +65,8 @@ class Progress:
             self._due.pop(event.unit_id, None)
         elif event.name == events.RUN_ENDED:
             self._rows.pop(event.unit_id, None)
+        elif event.name in (events.UNIT_CLOSED, events.HELD):
+            self._due.pop(event.unit_id, None)
         elif event.name == events.DELAYED:
             self._due[event.unit_id] = time.monotonic() + event.data["due_in_ms"] / 1000
         elif row is not None and event.name == events.TURN_ENDED:

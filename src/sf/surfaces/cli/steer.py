@@ -113,5 +113,6 @@ def merge_resolve(speech: Speech, unit_id: str) -> int:
 def force_clear(speech: Speech, blocker_id: str) -> int:
     """Clear a blocker without an answer, by its id or the end of it, as `sf status` shows it."""
     answer = _submit("force_clear", blocker_id=blocker_id)
-    where = f"; {answer['unit_id']} goes on in {answer['phase']} → sf auto" if answer.get("unit_id") else ""
+    goes_on = f"; {answer.get('unit_id')} goes on in {answer.get('phase')} (→ sf auto, unless one runs)"
+    where = goes_on if answer.get("unit_id") else ""
     return _told(speech, answer, f"cleared{where}")
