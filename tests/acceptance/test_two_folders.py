@@ -368,6 +368,25 @@ def test_a_store_belongs_to_one_repository(pair: tuple[Stage, Stage], tmp_path: 
     assert len(roots.known(here.read)) == 2
 
 
+def test_every_beginning_of_a_history_is_known_as_the_stores(pair: tuple[Stage, Stage]) -> None:
+    """A clone of a rewritten history, or of one that took in another, was called a stranger."""
+    here, there = pair
+    here.plan("one")
+    here.git("checkout", "-q", "--orphan", "anew")
+    here.git("commit", "-q", "-m", "rewritten")
+    here.git("branch", "-q", "-M", "main")
+    library = here.git("commit-tree", here.git("rev-parse", "HEAD^{tree}"), "-m", "a library")
+    here.git("merge", "-q", "--allow-unrelated-histories", "-m", "take it in", library)
+    here.auto(Selection(most=1))
+    beginnings = here.git("rev-list", "--max-parents=0", "HEAD").split()
+    assert len(beginnings) == 2 and {*beginnings} < {*roots.known(here.read)}
+    for beginning in beginnings:
+        there.git("fetch", "-q", str(here.root), "HEAD")
+        there.git("switch", "-q", "-C", "main", beginning)
+        there.git("reflog", "expire", "--expire=now", "--all")
+        assert "store_foreign" not in there.sf("auto").stderr
+
+
 def test_a_goal_stays_whole_where_it_is_when_its_branch_goes(pair: tuple[Stage, Stage]) -> None:
     here, there = pair
     here.git("switch", "-q", "-c", "release")

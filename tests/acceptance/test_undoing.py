@@ -106,11 +106,14 @@ def test_what_was_merged_is_reverted_without_a_repository_of_sfs_own(stage: Stag
     assert undone.new == stage.git("rev-parse", "main") and files(stage) == {"notes.txt"}
 
 
-def test_a_goal_that_quotes_a_commit_of_another_unit_is_reverted_like_any_other(stage: Stage) -> None:
+@pytest.mark.parametrize("title", ["Mend what this broke", "Sf-Unit: slice/m8/s8"])
+def test_a_goal_that_quotes_a_commit_of_another_unit_is_reverted_like_any_other(
+    stage: Stage, title: str
+) -> None:
     stage.script(scene("execute", write("a.txt"), say()), scene("tdd", write("tests/a.txt"), say()), *PASSING)
     stage.workflow("short", SHORT)
     quoted = "    Merge slice/m9/s9: X\n\n    Sf-Unit: slice/m9/s9\n    Sf-Attempt: 3\n"
-    stage.plan(f"Mend what this broke\n\n{quoted}", adhoc=True, workflow="short")
+    stage.plan(f"{title}\n\n{quoted}", adhoc=True, workflow="short")
     assert stage.auto().ending == "done"
     undone = stage.sf("revert", "task/a1", "--yes")
     assert undone.returncode == 0, undone.stderr

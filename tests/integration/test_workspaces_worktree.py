@@ -11,7 +11,7 @@ import pytest
 
 from sf.errors import WorkspaceFailed
 from sf.workspaces import rescue
-from sf.workspaces.worktree import Worktree, _index_of, checkout_folder, remove_folder
+from sf.workspaces.worktree import Worktree, _index_of, checkout_folder, clear_place, remove_folder
 from tests.integration.test_workspaces_opening import Project, user_git, write
 
 
@@ -328,3 +328,17 @@ async def test_a_damaged_private_index_is_made_anew(
     _index_of(project.owned, worktree.folder).write_bytes(damage)
     assert await worktree.snapshot() == whole
     assert await worktree.strangers() == []
+
+
+async def test_commits_that_only_a_linked_worktree_has_out_are_kept(project: Project, tmp_path: Path) -> None:
+    place, linked = tmp_path / "trees" / "task_a1", tmp_path / "linked"
+    place.parent.mkdir(exist_ok=True)
+    user_git(tmp_path, "clone", "-q", str(project.root), str(place))
+    user_git(place, "worktree", "add", "-q", "--detach", str(linked))
+    write(linked, {"day.txt": "a day's work\n"})
+    user_git(linked, "add", "-A")
+    user_git(linked, "commit", "-qm", "a day's work")
+    commit = user_git(linked, "rev-parse", "HEAD")
+    kept = Path(await clear_place(project.owned, place)) / place.name
+    assert not place.exists()
+    assert user_git(kept, "cat-file", "-t", commit) == "commit"

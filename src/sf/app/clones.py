@@ -22,12 +22,14 @@ async def require(project: Project, place: Place, user: UserRepository) -> None:
     """
     if isinstance(place, Path) or place.schema:
         return
-    if await user.has_any(await asyncio.to_thread(transact, place, roots.known)):
+    firsts, now = await user.first_commits(), SystemClock().now()
+    known = await asyncio.to_thread(transact, place, roots.known)
+    if set(firsts) <= set(known):
         return
-    root, now = await user.first_commit(), SystemClock().now()
-    if root is None:
-        return
-    ours = await asyncio.to_thread(transact, place, lambda tx: roots.belongs(tx, root, project.key, now))
+    kin = await user.has_any(known)
+    ours = await asyncio.to_thread(
+        transact, place, lambda tx: roots.belongs(tx, firsts, project.key, now, is_kin=kin)
+    )
     if not ours:
         raise StoreForeign(
             f"{place} is the store of another repository, with which {project.root} has no commit in common",

@@ -71,7 +71,7 @@ async def _commit_task(agent: Agent) -> o.AnyOutcome:
 
 def _message(unit: Unit, subject: str) -> str:
     body = f"\n\n{naming_none(unit.description.strip()[:2000])}" if unit.description else ""
-    return f"{subject}{body}\n\nSf-Unit: {unit.id}\nSf-Attempt: {unit.attempt}\n"
+    return f"{naming_none(subject)}{body}\n\nSf-Unit: {unit.id}\nSf-Attempt: {unit.attempt}\n"
 
 
 async def _proven(agent: Agent, tree: str, scripts: tuple[str, ...], *, clean: bool) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sf.domain.clock import Instant
 from sf.store import sql
 from sf.store.tx import Tx
@@ -14,11 +16,16 @@ def known(tx: Tx) -> list[str]:
     return [str(row["root_commit"]) for row in tx.all(_Q["all"])]
 
 
-def belongs(tx: Tx, root: str, station: str, now: Instant) -> bool:
-    """Whether a repository with this first commit is the store's.
+def belongs(tx: Tx, firsts: Sequence[str], station: str, now: Instant, *, is_kin: bool = False) -> bool:
+    """Whether a repository that begins with these commits is the store's; then all of them are recorded.
 
-    It is if it comes first, and also if its folder has worked from here: then its history was rewritten.
+    It is if it comes first, if one of them is on record, if it is known to be kin, and if its folder has
+    worked from here: then its history was rewritten, or has taken in another.
     """
-    if not known(tx) or tx.one(_Q["has_worked"], station=station) is not None:
+    before = known(tx)
+    shared = is_kin or not before or not set(firsts).isdisjoint(before)
+    if not shared and tx.one(_Q["has_worked"], station=station) is None:
+        return False
+    for root in firsts:
         tx.run(_Q["record"], root=root, now=now)
-    return root in known(tx)
+    return True

@@ -76,6 +76,9 @@ def _named(inner: Path, branch: str) -> Iterator[str]:
         return
     head = _text(inner / "HEAD").strip()
     yield from _ids(head)
+    for linked in _files(inner / "worktrees"):
+        if linked.name == "HEAD":
+            yield from _ids(_text(linked).strip())
     for line in _text(inner / "logs" / "refs" / "stash").splitlines():
         yield from (word for word in line.split(" ")[1:2] if _ID.fullmatch(word))
     own = f"refs/heads/{branch}"
