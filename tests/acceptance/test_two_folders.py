@@ -269,8 +269,9 @@ def test_of_two_that_end_together_the_last_one_writes_that_it_is_over(pair: tupl
     assert session["status"] == "idle"
 
 
+@pytest.mark.parametrize("paused", [False, True])
 def test_one_that_took_leave_while_another_came_and_went_writes_that_it_is_over(
-    pair: tuple[Stage, Stage],
+    pair: tuple[Stage, Stage], paused: bool
 ) -> None:
     here, there = pair
     taking_leave, other_ended = asyncio.Event(), asyncio.Event()
@@ -285,10 +286,14 @@ def test_one_that_took_leave_while_another_came_and_went_writes_that_it_is_over(
         async with asyncio.timeout(20):
             first = asyncio.create_task(autopilot(here.project))
             await taking_leave.wait()
+            if paused:
+                await asyncio.to_thread(there.submit, "resume")
             await autopilot(there.project)
             other_ended.set()
             await first
 
+    if paused:
+        here.submit("pause")
     close = Herald.aclose
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Herald, "aclose", closed_late)
@@ -296,6 +301,31 @@ def test_one_that_took_leave_while_another_came_and_went_writes_that_it_is_over(
     session = sessions.current(open_reader(place_of(here.project)))
     assert session is not None
     assert session["status"] == "idle"
+
+
+def test_a_session_that_another_start_called_ended_is_running_again_at_the_next_tick(
+    pair: tuple[Stage, Stage],
+) -> None:
+    """It was stopped before it had a seat to be seen by."""
+    here, _ = pair
+    here.script(*SCENES, latency_ms=500)
+    here.plan("one")
+    place, seen = place_of(here.project), list[str]()
+
+    def interrupt(tx: Tx) -> None:
+        session = sessions.current(tx)
+        assert session is not None
+        sessions.set_status(tx, session["id"], "interrupted", SystemClock().now())
+
+    def watch(event: Event) -> None:
+        session = sessions.current(open_reader(place))
+        seen.append(str(session["status"]) if session else "")
+        if event.name == events.RUN_STARTED and "interrupted" not in seen:
+            transact(place, interrupt)
+            seen.append("interrupted")
+
+    here.auto(Selection(most=1), watch)
+    assert "running" in seen[seen.index("interrupted") :]
 
 
 def test_lessons_wait_for_the_memory_of_the_folder_that_learned_them(pair: tuple[Stage, Stage]) -> None:
