@@ -6,7 +6,7 @@ import contextlib
 
 from sf.domain import events
 from sf.domain.utf8 import escaped
-from sf.errors import GitFailed
+from sf.errors import WorkspaceFailed
 from sf.harness.desk import Desk
 from sf.store import sessions
 
@@ -33,7 +33,7 @@ async def _changes(desk: Desk) -> None:
         return
     changed: list[str] = []
     # Where git cannot look, the merge says so when its time comes.
-    with contextlib.suppress(GitFailed):
+    with contextlib.suppress(WorkspaceFailed, OSError):
         changed = await user.dirty()
     if changed:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""

@@ -105,7 +105,7 @@ async def _record(
 
 
 def _read(project: Project) -> Reversal | None:
-    with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):
+    with contextlib.suppress(FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
         return msgspec.json.decode(_file(project).read_bytes(), type=Reversal)
     return None
 

@@ -77,7 +77,7 @@ class Desk:
                 f"the journal of an unfinished landing cannot be read: {path}: {error}",
                 hint="put the checkout right, remove that file, .git/HEAD.lock and .git/index.lock",
             ) from error
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             borne = (read_small(lock) for lock in self._locks())
             landing_id = next((text for text in borne if _LANDING_ID.fullmatch(text)), secrets.token_hex(16))
             return Journal(landing_id, "(unknown)", _NONE, _NONE, "cut")
