@@ -28,6 +28,27 @@ def quiet(done: int, total: int) -> None:
     pass
 
 
+async def test_who_is_cancelled_leaves_no_process_behind(tmp_path: Path) -> None:
+    (tmp_path / "endless.py").write_text(ENDLESS)
+    wanted = [("endless.py", "python")] * 2
+    before, begun = children(), set[str]()
+    work = asyncio.create_task(crew.examine(tmp_path, wanted, seconds=60, told=quiet, workers=2))
+    async with asyncio.timeout(20):
+        while len(begun) < 2:
+            await asyncio.sleep(0.01)
+            begun = children() - before
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert not begun & children(), "neither at work nor uncollected"
+
+
+def children() -> set[str]:
+    """The processes that this one started and has not collected."""
+    lists = Path("/proc/self/task").glob("*/children")
+    return {number for each in lists for number in each.read_text().split()}
+
+
 def scanned(repository: Repository) -> Findings:
     """The findings of a repository, made the way sf init makes them."""
     (repository.root / ".sf").mkdir()

@@ -17,6 +17,7 @@ import msgspec
 import sf
 from sf.survey.facts import Asked, Facts
 from sf.survey.grammars import TABLES
+from sf.unbroken import to_the_end
 
 _WINDOW = 8
 """Files asked for ahead of the answers: few enough that the names always fit into a pipe."""
@@ -111,15 +112,22 @@ async def _together(parts: list[Coroutine[None, None, None]]) -> None:
 
 async def _work(root: Path, job: _Job, seconds_per_file: float) -> None:
     while job.waiting and not job.trouble and time.monotonic() < job.deadline:
+        starting = asyncio.ensure_future(_start(root, seconds_per_file))
         try:
-            process = await _start(root, seconds_per_file)
+            process = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # It may be there already, and be nobody's.
+            with contextlib.suppress(OSError):
+                await to_the_end(_end(await to_the_end(starting)))
+            raise
         except OSError as error:
             job.trouble = f"no process could be started to parse with: {error.strerror}"
             return
         try:
             await _converse(process, job)
         finally:
-            await _end(process)
+            # Whoever is cancelled is cancelled again by `_together`: nobody would collect the process.
+            await to_the_end(_end(process))
 
 
 async def _start(root: Path, seconds_per_file: float) -> asyncio.subprocess.Process:
@@ -159,8 +167,9 @@ async def _converse(process: asyncio.subprocess.Process, job: _Job) -> None:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    if process.stdin is not None:
-        process.stdin.close()
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.close()
     with contextlib.suppress(ProcessLookupError):
         process.kill()
-    await process.wait()
+    # What it wrote must be taken off its pipe: until then its end is not known.
+    await asyncio.gather(process.wait(), process.stdout.read())
