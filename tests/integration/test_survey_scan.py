@@ -36,7 +36,7 @@ async def test_who_is_cancelled_leaves_no_process_behind(tmp_path: Path) -> None
     async with asyncio.timeout(20):
         while len(begun) < 2:
             await asyncio.sleep(0.01)
-            begun = children() - before
+            begun |= children() - before
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
         await work
