@@ -30,7 +30,9 @@ def quiet(done: int, total: int) -> None:
 
 async def test_who_is_cancelled_leaves_no_process_behind(tmp_path: Path) -> None:
     (tmp_path / "endless.py").write_text(ENDLESS)
-    wanted = [("endless.py", "python")] * 2
+    wanted = [(f"endless{number}.py", "python") for number in range(100)]
+    for name, _ in wanted:
+        (tmp_path / name).hardlink_to(tmp_path / "endless.py")
     before, begun = children(), set[str]()
     work = asyncio.create_task(crew.examine(tmp_path, wanted, seconds=60, told=quiet, workers=2))
     async with asyncio.timeout(20):
