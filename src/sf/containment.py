@@ -79,6 +79,9 @@ def write_inside(root: Path, path: str | Path, data: bytes) -> None:
                 file.write(data)
                 if mode is not None:
                     os.fchmod(file.fileno(), mode)
+                # By its name it counts as written: a power cut must not leave that with nothing in it.
+                file.flush()
+                os.fsync(file.fileno())
             os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
         except BaseException:
             with contextlib.suppress(FileNotFoundError):

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from pathlib import Path
+import stat
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+_MANY = 200
+"""Files beyond which everything on their disk is synced at once."""
 
 
 def put(path: Path, content: str | bytes, mode: int | None = None, *, sync: bool = False) -> None:
@@ -39,3 +45,60 @@ def sync_path(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sync_all(root: Path, paths: Sequence[str]) -> None:
+    """Put what lies at these paths below a folder on the disk, with its names; only files are synced."""
+    if len(paths) > _MANY:
+        sync_disk(root)
+        return
+    for path in (*paths, *{path.rpartition("/")[0] for path in paths}):
+        status = lying(root, path)
+        if status is not None and (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+                sync_path(root / path)
+
+
+def sync_written(root: Path, paths: Sequence[str], since_ns: int) -> None:
+    """The same of those that were written, or got their name, since a time by the clock."""
+    found = ((path, lying(root, path)) for path in paths)
+    # The clock of files is coarser than others.
+    earliest = since_ns - 1_000_000_000
+    sync_all(root, [path for path, status in found if status and status.st_ctime_ns >= earliest])
+
+
+def sync_disk(folder: Path) -> None:
+    """Make everything durable that was written to the file system that a folder is on. Raises OSError."""
+    import ctypes  # takes milliseconds, and is seldom needed
+
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.syncfs(descriptor) != 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(folder))
+    finally:
+        os.close(descriptor)
+
+
+def lying(root: Path, path: str) -> os.stat_result | None:
+    """Return what lies at a path below a folder itself, or None.
+
+    What lies beyond a link is not the folder's: where a folder became one, it may lead to what it was renamed
+    to, out of it, to a device, or to itself.
+    """
+    parents = list(PurePosixPath(path).parents)[-2::-1]
+    return lstat(root / path) if all(is_folder(root / parent) for parent in parents) else None
+
+
+def is_folder(path: str | Path) -> bool:
+    """Whether a folder lies there, and no link to one."""
+    status = lstat(Path(path))
+    return status is not None and stat.S_ISDIR(status.st_mode)
+
+
+def lstat(path: Path) -> os.stat_result | None:
+    """What lies there, not followed if it is a link; None for nothing."""
+    try:
+        return path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None

@@ -28,7 +28,7 @@ from sf.scheduler import claims, intents
 from sf.scheduler.admission import Selection
 from sf.scheduler.loop import Result
 from sf.scheduler.notices import Notices
-from sf.store import knowledge, roots, runs, sessions, units
+from sf.store import attention, knowledge, roots, runs, sessions, units
 from sf.store.connection import engine_of, open_reader, transact, writing
 from sf.store.place import Url
 from sf.store.tx import Tx
@@ -415,6 +415,24 @@ def test_every_beginning_of_a_history_is_known_as_the_stores(pair: tuple[Stage, 
         there.git("switch", "-q", "-C", "main", beginning)
         there.git("reflog", "expire", "--expire=now", "--all")
         assert "store_foreign" not in there.sf("auto").stderr
+
+
+def test_a_folder_that_asked_for_money_stops_no_other(pair: tuple[Stage, Stage]) -> None:
+    """What it asked for is dearer than anything here, and it may never come back."""
+    here, there = pair
+    capped = (
+        CONFIG.replace("[harness]", "[harness]\nmax_output_tokens = 1000", 1)
+        + "[budget]\nsession_usd = 1.0\n"
+    )
+    for stage, price in ((there, 5000), (here, 10)):
+        stage.configure(capped)
+        stage.script(*SCENES, price={"input": 0, "output": price})
+    there.plan("dear")
+    assert there.auto().ending == "budget"
+    cheap = here.plan("cheap")
+    here.auto(Selection(most=1))
+    assert here.unit(cheap).attempt == 1
+    assert len(attention.waiting(here.read)) == 1, "nor is the question withdrawn"
 
 
 def test_a_goal_stays_whole_where_it_is_when_its_branch_goes(pair: tuple[Stage, Stage]) -> None:

@@ -241,7 +241,7 @@ from sf.app import reversals
 async def dies(*_): os.kill(os.getpid(), signal.SIGKILL)
 finish = reversals.finish
 async def last(project, *others):
-    return await (dies if reversals._file(project).exists() else finish)(project, *others)
+    return await (dies if reversals.noted(project) else finish)(project, *others)
 reversals.finish = last
 from sf.surfaces.cli.main import run
 sys.exit(run(["revert", "slice/m1/s1", "--yes"]))
@@ -306,11 +306,14 @@ def test_a_killed_revert_waits_for_a_branch_that_is_away(stage: Stage) -> None:
 
 def test_a_killed_revert_is_not_that_of_another_unit_with_its_id(stage: Stage) -> None:
     _revert_killed(stage)
-    note = stage.project.runtime / "revert.json"
+    note = stage.project.runtime / "revert-slice_m1_s1.json"
     noted = json.loads(note.read_text())
     note.write_text(json.dumps({**noted, "created_at": noted["created_at"] - 1}))
     stage.auto()
-    assert stage.unit(S1).reverted_at is None and not note.exists()
+    assert stage.unit(S1).reverted_at is None
+    note.write_text(json.dumps(noted))
+    stage.auto()
+    assert stage.unit(S1).reverted_at is not None and not note.exists(), "in its own store it is recorded"
 
 
 def test_a_commit_of_the_users_between_showing_and_doing_is_noticed(stage: Stage) -> None:

@@ -28,6 +28,8 @@ def unsynced(boundaries: Sequence[Boundary]) -> set[str]:
         elif met.call == "rename" and (aim := _aim(met.place)):
             # What was there before is gone, whether it was synced or not.
             dirty = dirty - {met.place, aim} | ({aim} if met.place in dirty else set())
+        elif met.call == "syncfs":
+            dirty.clear()
         elif met.call in SYNCS:
             dirty.discard(met.place)
             if _TOGETHER in met.place:

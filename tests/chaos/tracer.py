@@ -26,7 +26,15 @@ Kind = Literal["durable", "descriptors", "locks"]
 Command = Sequence[str] | Callable[[], int]
 
 # x86_64 numbers. By which argument the place is known: a descriptor, a path, or a folder's descriptor + path.
-_BY_FD = {1: "write", 18: "pwrite64", 20: "writev", 74: "fsync", 75: "fdatasync", 77: "ftruncate"}
+_BY_FD = {
+    1: "write",
+    18: "pwrite64",
+    20: "writev",
+    74: "fsync",
+    75: "fdatasync",
+    77: "ftruncate",
+    306: "syncfs",
+}
 _BY_OUT_FD = {40: "sendfile"}
 _LOCKING = {72: "fcntl"}
 _BY_PATH = {82: "rename", 83: "mkdir", 84: "rmdir", 85: "creat", 86: "link", 87: "unlink", 88: "symlink"}
@@ -36,7 +44,7 @@ _ANYWHERE = {293: "pipe2", 41: "socket", 53: "socketpair", 291: "epoll_create1"}
 _NAMES = {**_BY_FD, **_BY_OUT_FD, **_BY_PATH, **_BY_AT, **_BY_TARGET, **_ANYWHERE, **_LOCKING}
 _OPENAT = 257
 _WRITES = (1, 18)
-SYNCS = ("fsync", "fdatasync")
+SYNCS = ("fsync", "fdatasync", "syncfs")
 _SETLK = (6, 7, 37, 38)
 _UNLOCK = 2
 _CHANGING = os.O_CREAT | os.O_TRUNC

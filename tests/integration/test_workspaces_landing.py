@@ -429,6 +429,49 @@ async def test_recovery_does_not_look_through_a_link_that_was_a_folder(
     assert user_git(project.root, "status", "--porcelain") == ""
 
 
+@pytest.mark.parametrize("landed", [False, True])
+@pytest.mark.parametrize("what", ["link", "file"])
+async def test_recovery_leaves_what_a_person_put_in_a_folders_place(
+    project: Project, what: str, landed: bool
+) -> None:
+    root = project.root
+    await cut_off(project, landed=landed)
+    (root / "src").rename(root / "mine")
+    if what == "link":
+        (root / "src").symlink_to("mine")
+        (root / "mine" / "a.py").write_text("not committed\n")
+    else:
+        (root / "src").write_text("not committed\n")
+    await project.user.recover_landing()
+    assert (root / "src").is_symlink() == (what == "link")
+    kept = root / "mine" / "a.py" if what == "link" else root / "src"
+    assert kept.read_text() == "not committed\n"
+
+
+async def test_a_tip_came_by_the_landing_not_by_who_merged_it_elsewhere(project: Project) -> None:
+    root, base = project.root, await project.tip()
+
+    def commit(name: str) -> str:
+        write(root, {name: name})
+        user_git(root, "add", "-A")
+        user_git(root, "commit", "-qm", name)
+        return user_git(root, "rev-parse", "HEAD")
+
+    user_git(root, "switch", "-qc", "unit")
+    tip = commit("unit.txt")
+    user_git(root, "switch", "-qc", "feature", base)
+    commit("mine.txt")
+    user_git(root, "merge", "-q", "--no-ff", "--no-edit", "unit")
+    user_git(root, "switch", "-q", "main")
+    user_git(root, "merge", "-q", "--no-ff", "-m", "landed", "unit")
+    landing = user_git(root, "rev-parse", "HEAD")
+    user_git(root, "merge", "-q", "--no-ff", "--no-edit", "feature")
+    head = await project.tip()
+    await project.owned.fetch(head)
+    assert await project.owned.joined_by(tip, head) == landing
+    assert await project.owned.joined_by(landing, head) == landing, "the line itself has it"
+
+
 async def renamed(project: Project, aim: str) -> tuple[str, str]:
     """A commit in which the folder `src` is a link, and its files are in `lib`."""
     old = await project.tip()

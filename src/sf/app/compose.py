@@ -272,8 +272,8 @@ async def open_desk(
 
 async def _record_reversal(desk: Desk) -> None:
     """A revert that was killed once it had landed: what it took away must not count as done."""
-    found = await reversals.finish(desk.project, desk.database, desk.workshop, desk.rules, desk.clock.now())
-    if found:
+    now = desk.clock.now()
+    for found in await reversals.finish(desk.project, desk.database, desk.workshop, desk.rules, now):
         desk.announce(events.WARNING, found.unit_id, detail=found.told, log=True)
 
 

@@ -19,7 +19,7 @@ from sf.store import records, units
 from sf.store.database import Database
 from sf.store.tx import Tx
 
-_FILE = "revert.json"
+_PREFIX = "revert-"
 
 
 class Reversal(msgspec.Struct, frozen=True):
@@ -48,27 +48,41 @@ class Found(msgspec.Struct, frozen=True):
 def note(project: Project, reversal: Reversal) -> None:
     """Keep what is about to be landed, durably."""
     project.runtime.mkdir(parents=True, exist_ok=True)
-    files.put(_file(project), msgspec.json.encode(reversal), sync=True)
+    files.put(_file(project, reversal.unit_id), msgspec.json.encode(reversal), sync=True)
 
 
-def drop(project: Project) -> None:
+def drop(project: Project, unit_id: str) -> None:
     """Forget it, durably: one that came back would be recorded a second time."""
-    if _file(project).exists():
-        _file(project).unlink()
+    if _file(project, unit_id).exists():
+        _file(project, unit_id).unlink()
         files.sync_path(project.runtime)
+
+
+def noted(project: Project) -> list[Reversal]:
+    """What was noted and neither recorded nor dropped; one whose writing was cut off is nothing."""
+    found = []
+    for file in sorted(project.runtime.glob(f"{_PREFIX}*.json")):
+        with contextlib.suppress(FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
+            found.append(msgspec.json.decode(file.read_bytes(), type=Reversal))
+    return found
 
 
 async def finish(
     project: Project, database: Database, workshop: Workshop, rules: Rules, now: Instant
-) -> Found | None:
-    """Record a revert that was noted and has landed; None where there is nothing to tell.
+) -> list[Found]:
+    """Record the reverts that were noted and have landed; what there is to tell.
 
-    One whose branch is not there for the moment stays noted.
+    One whose branch is not there for the moment, or whose unit is in another store, stays noted.
     """
-    noted = _read(project)
-    unit = units.find(database.read, noted.unit_id) if noted else None
-    if noted is None or unit is None or unit.created_at != noted.created_at:
-        drop(project)
+    found = [await _finish(project, database, workshop, each, rules, now) for each in noted(project)]
+    return [each for each in found if each is not None]
+
+
+async def _finish(
+    project: Project, database: Database, workshop: Workshop, noted: Reversal, rules: Rules, now: Instant
+) -> Found | None:
+    unit = units.find(database.read, noted.unit_id)
+    if unit is None or unit.created_at != noted.created_at:
         return None
     head = await workshop.user.branch_commit(noted.branch)
     if head is None:
@@ -83,7 +97,7 @@ async def finish(
     else:
         told = f"its revert was cut off, and {noted.branch} has moved on without its commit {noted.tip[:12]}"
         found = Found(unit.id, f"{told}: if that was undone or reworded, sf revert {unit.id} looks again")
-    drop(project)
+    drop(project, unit.id)
     return found
 
 
@@ -104,11 +118,5 @@ async def _record(
     return Found(unit.id, told, marked, [str(folder) for folder in folders if folder is not None])
 
 
-def _read(project: Project) -> Reversal | None:
-    with contextlib.suppress(FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
-        return msgspec.json.decode(_file(project).read_bytes(), type=Reversal)
-    return None
-
-
-def _file(project: Project) -> Path:
-    return project.runtime / _FILE
+def _file(project: Project, unit_id: str) -> Path:
+    return project.runtime / f"{_PREFIX}{unit_id.replace('/', '_')}.json"

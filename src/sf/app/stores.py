@@ -73,7 +73,7 @@ def _named_alone(project: Project) -> str | None:
         if named and file == project.config and is_tracked(project, file):
             # It came with the repository, and may not make sf contact anything.
             return None
-        url = named or url
+        url = named if "url" in section else url
     return url
 
 

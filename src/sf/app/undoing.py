@@ -128,9 +128,9 @@ async def _undo(bench: _Bench, agreed: Survey) -> Undone:
         await user.land(agreed.branch, agreed.head, made.tip, owned)
     except BaseException:
         if not await user.contains(agreed.branch, made.tip):
-            reversals.drop(bench.project)
+            reversals.drop(bench.project, unit.id)
         raise
-    recorded = await _recorded(bench)
+    recorded = next((each for each in await _recorded(bench) if each.unit_id == unit.id), None)
     log_of(bench.project, bench.config).info(
         "reverted", unit_id=unit.id, unit_type=unit.type, old=agreed.head, new=made.tip
     )
@@ -146,7 +146,7 @@ async def _undo(bench: _Bench, agreed: Survey) -> Undone:
     )
 
 
-async def _recorded(bench: _Bench) -> Found | None:
+async def _recorded(bench: _Bench) -> list[Found]:
     rules, now = rules_of(bench.config), SystemClock().now()
     return await reversals.finish(bench.project, bench.database, bench.workshop, rules, now)
 
@@ -218,8 +218,7 @@ async def _bench(project: Project, config: Config, place: Place, descriptor: int
         mode = config.harness.worktree_mode
         workshop = Workshop(project, database, user, owned, SystemClock(), mode)
         bench = _Bench(project, config, database, workshop)
-        cut_off = await _recorded(bench)
-        if cut_off:
+        for cut_off in await _recorded(bench):
             log_of(project, config).warning(cut_off.told, unit_id=cut_off.unit_id)
         yield bench
     finally:

@@ -61,8 +61,10 @@ class Purse:
             return False
         desk, read = self._desk, self._desk.database.read
         asked = replies.asked_for_session(read) if seen.questions else None
-        self._short = asked or (self._short if running else None)
-        self.empty, self.waits = "", asked is not None and asked.due_at is not None
+        # Another folder's may be for steps that are dearer than any here.
+        ours = asked if asked is not None and replies.asks_for(asked, desk.station) else None
+        self._short = ours or (self._short if running else None)
+        self.empty, self.waits = "", ours is not None and ours.due_at is not None
         if self._short is None:
             return False
         account = spending.account(read, "session", self._short.session_id)

@@ -138,6 +138,11 @@ def askers(question: Question) -> frozenset[str]:
     return frozenset(question.data.get(_CAPS, {}))
 
 
+def asks_for(question: Question, station: str) -> bool:
+    """Whether a station is among those that had no room, as far as that is told."""
+    return station in askers(question) or not askers(question)
+
+
 def has_room(tx: Tx, asked: Question, rules: Rules, station: str = "") -> bool:
     """Whether there is room now for what a question about the session's money asks, for all who asked."""
     account, wanted = spending.account(tx, "session", asked.session_id), wanted_by(asked)

@@ -126,8 +126,13 @@ async def _work(root: Path, job: _Job, seconds_per_file: float) -> None:
         try:
             await _converse(process, job)
         finally:
-            # Whoever is cancelled is cancelled again by `_together`: nobody would collect the process.
-            await to_the_end(_end(process))
+            ending = asyncio.ensure_future(_end(process))
+            try:
+                await asyncio.shield(ending)
+            except asyncio.CancelledError:
+                # Whoever is cancelled is cancelled again by `_together`: nobody would collect the process.
+                await to_the_end(ending)
+                raise
 
 
 async def _start(root: Path, seconds_per_file: float) -> asyncio.subprocess.Process:

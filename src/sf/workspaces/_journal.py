@@ -18,7 +18,7 @@ import msgspec
 from sf import files
 from sf.errors import WorkspaceFailed
 from sf.workspaces._layout import Layout, read_small
-from sf.workspaces._user_checkout import copy_index, lying
+from sf.workspaces._user_checkout import copy_index
 from sf.workspaces.refusals import CheckoutBusy
 
 _WAIT = 0.02
@@ -206,7 +206,7 @@ class Desk:
 
 def _file_mark(root: Path, path: str) -> bytes:
     """What tells a file from one that was written in its place; `-` for none."""
-    status = lying(root, path)
+    status = files.lying(root, path)
     if status is None:
         return b"-"
     return f"{status.st_ino}:{status.st_size}:{status.st_mtime_ns}:{status.st_mode}".encode()

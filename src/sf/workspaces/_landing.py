@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from sf import files
 from sf.errors import GitFailed
 from sf.workspaces import _busy, _facade, _restore
 from sf.workspaces._journal import Desk, Journal
@@ -18,7 +19,6 @@ from sf.workspaces._user_checkout import (
     changed_in_index,
     copy_index,
     in_the_way,
-    sync_files,
     unfinished,
     worktrees_using,
 )
@@ -106,7 +106,7 @@ class Landing:
             self._desk.write(moving)
             await self._move_files(journal)
             # While the journal is there: what a power cut leaves of them is known for sf's only by it.
-            await asyncio.to_thread(sync_files, self._layout.root, [change.path for change in changes])
+            await asyncio.to_thread(files.sync_all, self._layout.root, [change.path for change in changes])
             await transaction.commit()
         finally:
             await transaction.abort()

@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 import os
 import stat
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 import msgspec
 
+from sf import files
 from sf.workspaces._journal import Desk, Journal
-from sf.workspaces._user_checkout import lying, sync_files
 from sf.workspaces.changes import FileChange, between
 from sf.workspaces.git import Git
 
@@ -49,8 +49,9 @@ async def bring(git: Git, root: Path, facade: Path, journal: Journal, desk: Desk
         (remove if target.kind == "absent" else write).append(change.path)
     for path in remove:
         _unlink(root, path)
-    # What is still no file or link here holds something of the user's; checkout-index would delete it.
-    write = [path for path in write if _current(root, path).kind != "other"]
+    # What is still no file or link here holds something of the user's; checkout-index would delete it. So it
+    # would a file or a link that lies where a folder was: the landing's own are removed by now.
+    write = [path for path in write if not _is_blocked(root, path) and _current(root, path).kind != "other"]
     if write:
         commit = journal.new if forward else journal.old
         await _write(git, root, facade, desk, commit, write)
@@ -91,7 +92,7 @@ async def _blob(git: Git, root: Path, facade: Path, change: FileChange, mode: st
 
 
 def _current(root: Path, path: str) -> _Content:
-    place, status = root / path, lying(root, path)
+    place, status = root / path, files.lying(root, path)
     if status is None:
         return _Content("absent")
     try:
@@ -102,6 +103,12 @@ def _current(root: Path, path: str) -> _Content:
     except (FileNotFoundError, NotADirectoryError):
         return _Content("absent")
     return _Content("other")
+
+
+def _is_blocked(root: Path, path: str) -> bool:
+    """Whether a file or a link lies where a folder above the path would be."""
+    parents = (root / parent for parent in list(PurePosixPath(path).parents)[-2::-1])
+    return any(os.path.lexists(parent) and (parent.is_symlink() or not parent.is_dir()) for parent in parents)
 
 
 def _unlink(root: Path, path: str) -> None:
@@ -130,4 +137,4 @@ async def _write(git: Git, root: Path, facade: Path, desk: Desk, commit: str, pa
         timeout=300.0,
         pass_fds=(desk.descriptor,),
     )
-    await asyncio.to_thread(sync_files, root, paths)
+    await asyncio.to_thread(files.sync_all, root, paths)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from sf import files
 from sf.containment import TEMPORARY
 from sf.errors import GitFailed, WorkspaceFailed
 from sf.workspaces._transfer import present
@@ -75,7 +76,10 @@ class Snapshot:
         # A gitlink whose folder is still there stays as it was committed, whatever is inside the folder.
         await self._update("--force-remove", names=[name for name in unusable if name not in links])
         skipped = {*unusable, *(name for name in links if _is_directory(self._folder / name))}
-        await self._add([name for name in names if name not in skipped])
+        changed = [name for name in names if name not in skipped]
+        # Before a tree names them: files that a power cut empties would pass for what somebody made of them.
+        await asyncio.to_thread(files.sync_all, self._folder, changed)
+        await self._add(changed)
         output = await self._run("write-tree")
         return output.text()
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
-from sf import files
+from sf.files import is_folder, lstat
 from sf.workspaces._layout import Layout, read_small
 from sf.workspaces.changes import EMPTY_TREE, FileChange
 from sf.workspaces.git import Git
@@ -46,25 +45,6 @@ def copy_index(index: Path, copy: Path) -> None:
     shutil.copyfile(index, copy)
     written = index.stat().st_mtime_ns
     os.utime(copy, ns=(written, written))
-
-
-def sync_files(root: Path, paths: Sequence[str]) -> None:
-    """Put what lies at these paths on the disk, with its names; what is no file is passed over."""
-    for path in (*paths, *{path.rpartition("/")[0] for path in paths}):
-        status = lying(root, path)
-        if status is not None and (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-                files.sync_path(root / path)
-
-
-def lying(root: Path, path: str) -> os.stat_result | None:
-    """Return what lies at a path of the checkout itself, or None.
-
-    What lies beyond a link is not the checkout's: where a folder became one, it may lead to what the folder
-    was renamed to, out of the checkout, to a device, or to itself.
-    """
-    parents = list(PurePosixPath(path).parents)[-2::-1]
-    return _lstat(root / path) if all(_is_folder(root / parent) for parent in parents) else None
 
 
 async def dirty_paths(git: Git, layout: Layout, facade: Path, state: Path, commit: str | None) -> list[str]:
@@ -115,12 +95,12 @@ def _obstacles(root: Path, path: str, gone: set[str]) -> set[str]:
     parts = path.split("/")
     for depth in range(1, len(parts)):
         parent = "/".join(parts[:depth])
-        status = _lstat(root / parent)
+        status = lstat(root / parent)
         if status is None or (parent in gone and not stat.S_ISDIR(status.st_mode)):
             return set()
         if not stat.S_ISDIR(status.st_mode):
             return {parent}
-    status = _lstat(root / path)
+    status = lstat(root / path)
     if status is None:
         return set()
     if not stat.S_ISDIR(status.st_mode):
@@ -132,16 +112,4 @@ def _below(top: Path) -> Iterator[str]:
     """Everything below a folder that is no folder itself; as for git, an empty one is nothing."""
     for folder, folders, names in os.walk(top):
         # Links to folders are listed among the folders, though nothing walks into them.
-        yield from (path for name in (*names, *folders) if not _is_folder(path := f"{folder}/{name}"))
-
-
-def _is_folder(path: str | Path) -> bool:
-    status = _lstat(Path(path))
-    return status is not None and stat.S_ISDIR(status.st_mode)
-
-
-def _lstat(path: Path) -> os.stat_result | None:
-    try:
-        return path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+        yield from (path for name in (*names, *folders) if not is_folder(path := f"{folder}/{name}"))

@@ -257,12 +257,14 @@ class OwnedRepository:
         )
         parents = {commit: above for commit, *above in map(str.split, after.text().splitlines())}
         merges = [commit for commit, above in parents.items() if tip in above[1:]]
-        if merges:
-            # Even if it is on another's line by now: a person may have merged the branch into theirs.
-            return merges[-1]
         line = await self.git.run("rev-list", "--first-parent", between, "--", git_dir=self._path)
         # One by one: git does not look for a path through the parents that it was told to leave out.
         joined = [commit for commit in line.text().split() if commit in parents]
+        if joined and tip in parents[joined[-1]]:
+            return tip if parents[joined[-1]][0] == tip else joined[-1]
+        if merges:
+            # Even if it is on another's line by now: a person may have merged the branch into theirs.
+            return merges[-1]
         return joined[-1] if joined and parents[joined[-1]][0] != tip else tip
 
     async def show_file(self, commit: str, path: str, limit: int) -> bytes | None:

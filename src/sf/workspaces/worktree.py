@@ -8,9 +8,11 @@ import hashlib
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from sf import files
 from sf.containment import sanitize
 from sf.errors import GitFailed, WorkspaceFailed
 from sf.workspaces import _agent_git, _inner, rescue
@@ -52,7 +54,7 @@ class Worktree:
                 await worktree.refresh_agent_git()
             return worktree, False
         worktree._mark.unlink(missing_ok=True)
-        await _fill(owned, folder, await worktree.head())
+        await _fill(owned, folder, await worktree.head(), keep=True)
         await worktree.refresh_agent_git()
         return worktree, True
 
@@ -127,7 +129,10 @@ class Worktree:
         # The snapshot enters untracked files into the index, so that the checkout removes them.
         await self.snapshot()
         await self._clear_strangers()
+        began, paths = time.time_ns(), await self._owned.files(tree)
         await _checkout(self._owned, self.folder, self._index, tree)
+        # What is laid out must not be found empty, and taken for what somebody made of it.
+        await asyncio.to_thread(files.sync_written, self.folder, paths, began)
 
     async def restore_paths(self, paths: Sequence[str], tree: str) -> None:
         """Bring single paths back to what they are in `tree`; everything else in the folder stays."""
@@ -303,8 +308,11 @@ def _index_of(owned: OwnedRepository, folder: Path) -> Path:
     return owned.git_dir / "worktrees" / f"{sanitize(folder.name)[:60]}-{digest}.index"
 
 
-async def _fill(owned: OwnedRepository, folder: Path, commit: str) -> None:
-    """Check `commit` out beside the folder's place and rename it there: the folder is whole or absent."""
+async def _fill(owned: OwnedRepository, folder: Path, commit: str, *, keep: bool = False) -> None:
+    """Check `commit` out beside the folder's place and rename it there: the folder is whole or absent.
+
+    With `keep` it is so after a power cut too.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
     index = _index_of(owned, folder)
     index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
@@ -313,6 +321,8 @@ async def _fill(owned: OwnedRepository, folder: Path, commit: str) -> None:
     try:
         temporary.mkdir()
         await _checkout(owned, temporary, index, commit)
+        if keep:
+            await asyncio.to_thread(files.sync_all, temporary, await owned.files(commit))
         _agent_git.discard(folder)
         temporary.rename(folder)
     except BaseException:
