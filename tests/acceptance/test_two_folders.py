@@ -435,6 +435,20 @@ def test_a_folder_that_asked_for_money_stops_no_other(pair: tuple[Stage, Stage])
     assert len(attention.waiting(here.read)) == 1, "nor is the question withdrawn"
 
 
+def test_a_configuration_that_is_cut_before_it_names_the_server_sends_nobody_elsewhere(
+    pair: tuple[Stage, Stage],
+) -> None:
+    here, _ = pair
+    here.plan("one")
+    here.auto(Selection(most=1))
+    whole = here.project.global_config.read_text()
+    here.project.global_config.write_text(whole[: whole.index("[store]")] + "[memo")
+    for refused in (here.sf("status"), here.sf("pause")):
+        assert (refused.returncode, "invalid_config" in refused.stderr) == (2, True), refused.stdout
+    here.project.global_config.write_text(whole[: whole.index("[store]")])
+    assert here.sf("status").returncode == 0, "a whole one that names none means none"
+
+
 def test_a_goal_stays_whole_where_it_is_when_its_branch_goes(pair: tuple[Stage, Stage]) -> None:
     here, there = pair
     here.git("switch", "-q", "-c", "release")

@@ -302,6 +302,7 @@ async def _furnish(
     bus.subscribe(logger(log))
     bus.subscribe(watch)
     database = Database(stores.chosen(project, config), bus.publish)
+    stores.remember(project, database.place)
     open_now.callback(database.close)
     tracer = Tracer(project.trace)
     open_now.callback(tracer.close)

@@ -20,7 +20,8 @@ def place_of(project: Project) -> Place:
 
     Files that never say `store` name none, and are not read further: `sf status` must stay quick.
     """
-    if not any(_mentions_store(file) for file in (project.global_config, project.config)):
+    mark = _mark(project)
+    if not mark.exists() and not any(map(_mentions_store, (project.global_config, project.config))):
         return project.database
     from sf.app.trust import load_config
 
@@ -31,9 +32,22 @@ def place_of(project: Project) -> Place:
     except (InvalidConfig, InvalidWorkflow) as error:
         # An autopilot at work goes on with what it read when it was usable: its rows can still be told.
         url = _named_alone(project)
-        if url is None:
+        if url is None or (not url and mark.exists()):
             raise error from None
         return from_url(project, url) if url else project.database
+
+
+def remember(project: Project, place: Place) -> None:
+    """Keep whether rows are on a server: a configuration that is half saved may say nothing of one."""
+    if isinstance(place, Url):
+        project.runtime.mkdir(parents=True, exist_ok=True)
+        _mark(project).touch()
+    else:
+        _mark(project).unlink(missing_ok=True)
+
+
+def _mark(project: Project) -> Path:
+    return project.runtime / "on-a-server"
 
 
 def chosen(project: Project, config: Config) -> Place:
