@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sf.errors import WorkspaceFailed
+from sf.errors import GitFailed, WorkspaceFailed
 from sf.workspaces import rescue
 from sf.workspaces.worktree import Worktree, _index_of, checkout_folder, clear_place, remove_folder
 from tests.integration.test_workspaces_opening import Project, user_git, write
@@ -325,9 +325,23 @@ async def test_a_damaged_private_index_is_made_anew(
 ) -> None:
     write(worktree.folder, {"src/a.py": "a = 2\n", "new.py": "n\n"})
     whole = await worktree.snapshot()
-    _index_of(project.owned, worktree.folder).write_bytes(damage)
+    index = _index_of(project.owned, worktree.folder)
+    index.write_bytes(damage)
     assert await worktree.snapshot() == whole
-    assert await worktree.strangers() == []
+    assert await worktree.strangers() == [] and not list(index.parent.glob("*.fresh"))
+
+
+async def test_a_whole_private_index_stays_whatever_else_keeps_git_from_its_work(
+    project: Project, worktree: Worktree
+) -> None:
+    index, config = _index_of(project.owned, worktree.folder), project.owned.git_dir / "config"
+    before, settings = index.read_bytes(), config.read_text()
+    config.write_text("[core\n")
+    with pytest.raises(GitFailed):
+        await worktree.snapshot()
+    assert index.read_bytes() == before
+    config.write_text(settings)
+    assert await worktree.snapshot()
 
 
 async def test_commits_that_only_a_linked_worktree_has_out_are_kept(project: Project, tmp_path: Path) -> None:

@@ -56,14 +56,6 @@ class Snapshot:
                 raise
             return await self._taken()
 
-    async def is_readable(self) -> bool:
-        """Return whether git can read the private index."""
-        try:
-            await self._run("ls-files", "-z", "--stage")
-        except GitFailed:
-            return False
-        return True
-
     async def _taken(self) -> str:
         seen = await self._listing()
         gone = seen.deleted | await asyncio.to_thread(_shadowed, self._folder, seen.entries)

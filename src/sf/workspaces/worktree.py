@@ -85,16 +85,16 @@ class Worktree:
 
     async def snapshot(self) -> str:
         """Return the tree of everything in the folder that is not ignored; no ref moves."""
-        snapshot = self._snapshot()
         try:
-            return await snapshot.take()
+            return await self._snapshot().take()
         except GitFailed:
-            if await snapshot.is_readable():
+            if await asyncio.to_thread(_is_whole, self._index):
                 raise
         # It only says what the folder was when it was last looked at.
-        self._index.unlink(missing_ok=True)
-        await _read_tree(self._owned, self._index, await self.head())
-        return await snapshot.take()
+        fresh = self._index.with_name(f"{self._index.name}.fresh")
+        await _read_tree(self._owned, fresh, await self.head())
+        fresh.replace(self._index)
+        return await self._snapshot().take()
 
     async def commit(self, message: str, *, tree: str | None = None, also: Sequence[str] = ()) -> str | None:
         """Commit the folder's content, or a tree taken before, on the branch; None when it equals the tip's.
@@ -306,6 +306,15 @@ def _vacate(owned: OwnedRepository, folder: Path) -> Path:
 def _index_of(owned: OwnedRepository, folder: Path) -> Path:
     digest = hashlib.sha256(str(folder).encode("utf-8", "surrogateescape")).hexdigest()[:12]
     return owned.git_dir / "worktrees" / f"{sanitize(folder.name)[:60]}-{digest}.index"
+
+
+def _is_whole(index: Path) -> bool:
+    """Return whether an index is what git wrote, by the checksum at its end."""
+    try:
+        content = index.read_bytes()
+    except FileNotFoundError:
+        return False
+    return content[:4] == b"DIRC" and hashlib.sha1(content[:-20]).digest() == content[-20:]
 
 
 async def _fill(owned: OwnedRepository, folder: Path, commit: str, *, keep: bool = False) -> None:
