@@ -1,4 +1,4 @@
-"""Ten thousand null units drained two at a time, against Huey's tasks and two worker threads."""
+"""Ten thousand null units drained two and ten at a time, against Huey's tasks and as many worker threads."""
 
 from __future__ import annotations
 
@@ -17,11 +17,9 @@ from bench.table import Row
 from bench.timing import Contender, Stopwatch, medians
 from sf.domain import events
 
-_WORKERS = 2
 _ROUNDS = 25
 _UNITS = 400
 """In each round, so that the contenders take turns; 25 rounds make ten thousand."""
-_TWO_AT_A_TIME = f"[harness.concurrency]\nmax_agents = {_WORKERS}\n"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -52,16 +50,17 @@ class _Ours:
 class _Huey:
     """Tasks with stored results, queued before the clock starts."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, workers: int) -> None:
         logging.getLogger("huey").setLevel(logging.ERROR)
         self._huey: Any = peers.load("huey").SqliteHuey(filename=str(path), fsync=True)
         self._task = self._huey.task()(_nothing)
         self._stored = 0
+        self._workers = workers
 
     async def drain(self) -> float:
-        """Two threads that take and execute until the queue is empty: its consumer without the waits."""
+        """Threads that take and execute until the queue is empty: its consumer without the waits."""
         self._queue()
-        threads = [threading.Thread(target=self._work) for _ in range(_WORKERS)]
+        threads = [threading.Thread(target=self._work) for _ in range(self._workers)]
         watch = Stopwatch()
         for thread in threads:
             thread.start()
@@ -72,9 +71,9 @@ class _Huey:
         return seconds / _UNITS
 
     async def consume(self) -> float:
-        """Its own consumer with two threads, from its start until the last result is stored."""
+        """Its own consumer with its threads, from its start until the last result is stored."""
         self._queue()
-        consumer = self._huey.create_consumer(workers=_WORKERS, periodic=False)
+        consumer = self._huey.create_consumer(workers=self._workers, periodic=False)
         last = asyncio.Event()
         loop, left = asyncio.get_running_loop(), iter(range(_UNITS - 1, -1, -1))
 
@@ -118,17 +117,23 @@ def _own_signals() -> Iterator[None]:
 
 
 async def measure(scratch: Path) -> list[Row]:
-    """The drain's rows."""
-    async with opened(scratch / "project", _TWO_AT_A_TIME) as ground:
-        ours, huey = _Ours(ground), _Huey(scratch / "huey.db")
+    """The drain's rows: two at a time, which is to be level, and as many as an autopilot has agents."""
+    return [*await _measured(scratch / "two", 2, "two", 1.0), *await _measured(scratch / "ten", 10, "ten")]
+
+
+async def _measured(scratch: Path, number: int, word: str, most_ratio: float | None = None) -> list[Row]:
+    config = f"[harness.concurrency]\nmax_agents = {number}\nmax_agents_by_phase = {{ execute = {number} }}\n"
+    async with opened(scratch / "project", config) as ground:
+        ours, huey = _Ours(ground), _Huey(scratch / "huey.db", number)
         contenders: dict[str, Contender] = {
             "ours": ours.drain,
             "threads": huey.drain,
             "consumer": huey.consume,
         }
         found = await medians(contenders, _ROUNDS)
-    what = "10,000 null units, two at a time, each"
+    what = f"10,000 null units, {word} at a time, each"
+    peers_of_it = {f"Huey task, {word} threads": "threads", "Huey task, its consumer": "consumer"}
     return [
-        Row(what, found["ours"], "s", "Huey task, two threads", found["threads"], most_ratio=1.0),
-        Row(what, found["ours"], "s", "Huey task, its consumer", found["consumer"], most_ratio=1.0),
+        Row(what, found["ours"], "s", peer, found[name], most_ratio=most_ratio)
+        for peer, name in peers_of_it.items()
     ]
