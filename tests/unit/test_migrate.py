@@ -19,7 +19,8 @@ from sf.store import migrate, units
 from sf.store.connection import engine_of, open_reader, transact, writing
 from sf.store.engine import Engine
 from sf.store.place import Place, Url
-from sf.store.postgres import Listening, PostgresEngine
+from sf.store.postgres import PostgresEngine
+from sf.store.server import Listening
 from sf.store.sqlite import SqliteEngine
 from tests.support.ground import plant_tasks
 from tests.support.stores import Server, columns, execute

@@ -16,7 +16,7 @@ import psycopg
 from sf.errors import ProjectLocked
 from sf.store.connection import engine_of, writing
 from sf.store.place import Place, Url
-from sf.store.postgres import Listening, unusable
+from sf.store.server import Listening, unusable
 
 _AGAIN = 1.0
 

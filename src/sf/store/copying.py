@@ -40,7 +40,7 @@ def require_empty(connection: Connection) -> None:
     if filled:
         raise StoreNotEmpty(
             f"the other store already has rows in {', '.join(filled)}",
-            hint="move those rows away, or name another database or schema",
+            hint="move them away (.sf/sf.db is the file for sqlite), or name another database or schema",
         )
 
 
