@@ -16,7 +16,7 @@ SfError
 │   ├── SecretUnavailable, UnsafeConfig, UnsupportedRepository, WorkMissing (BranchGone)
 │   └── MemoryUnavailable (MemoryOpening), MemoryRefused
 └── RunFailure        a run ended abnormally; `recovery` says what the orchestrator does
-    ├── workspace         WorkspaceFailed, SymlinkEscape, GitFailed, HookFailed, HookTimeout
+    ├── workspace         WorkspaceFailed, SymlinkEscape, GitFailed, HookFailed (HookUntold), HookTimeout
     └── agent_session     AgentStartup, TurnTimeout, UnitTimeout, Stalled, TurnFailed (Transient), NoProduct,
                           OutsideAreas, InputRequired, PromptFailed, BudgetExhausted, ModelUnavailable,
                           SandboxUnavailable, LeaseLost
@@ -359,6 +359,12 @@ class HookFailed(WorkspaceFailed):
     """A hook exited non-zero."""
 
     code = "hook_failed"
+
+
+class HookUntold(HookFailed):
+    """A hook that is there could not be started: nobody heard of what it was to be told."""
+
+    code = "hook_untold"
 
 
 class HookTimeout(WorkspaceFailed):

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whenever sf is killed."""
+"""Files that are there whole or not at all, if sf is killed or the power goes; found through no link."""
 
 from __future__ import annotations
 
@@ -40,15 +40,18 @@ def put(path: Path, content: str | bytes, mode: int | None = None, *, sync: bool
 
 def sync_path(path: Path) -> None:
     """Make a file's content durable, or what was created, renamed or removed in a folder."""
-    descriptor = os.open(path, os.O_RDONLY)
+    # What was swapped for a pipe since it was looked at would be waited for, and has nothing to sync.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        os.fsync(descriptor)
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
 def sync_all(root: Path, paths: Sequence[str]) -> None:
-    """Put what lies at these paths below a folder on the disk, with its names; only files are synced."""
+    """Make the files at these paths below a folder durable, with their names; no link is followed."""
     if len(paths) > _MANY:
         sync_disk(root)
         return
@@ -57,14 +60,6 @@ def sync_all(root: Path, paths: Sequence[str]) -> None:
         if status is not None and (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
             with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
                 sync_path(root / path)
-
-
-def sync_written(root: Path, paths: Sequence[str], since_ns: int) -> None:
-    """The same of those that were written, or got their name, since a time by the clock."""
-    found = ((path, lying(root, path)) for path in paths)
-    # The clock of files is coarser than others.
-    earliest = since_ns - 1_000_000_000
-    sync_all(root, [path for path, status in found if status and status.st_ctime_ns >= earliest])
 
 
 def sync_disk(folder: Path) -> None:
@@ -86,8 +81,12 @@ def lying(root: Path, path: str) -> os.stat_result | None:
     What lies beyond a link is not the folder's: where a folder became one, it may lead to what it was renamed
     to, out of it, to a device, or to itself.
     """
-    parents = list(PurePosixPath(path).parents)[-2::-1]
-    return lstat(root / path) if all(is_folder(root / parent) for parent in parents) else None
+    return lstat(root / path) if all(map(is_folder, above(root, path))) else None
+
+
+def above(root: Path, path: str) -> list[Path]:
+    """The folders between a folder and a path below it, the outermost first."""
+    return [root / parent for parent in list(PurePosixPath(path).parents)[-2::-1]]
 
 
 def is_folder(path: str | Path) -> bool:

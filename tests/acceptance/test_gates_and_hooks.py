@@ -15,6 +15,7 @@ from sf.domain.decide import Counter
 from sf.domain.phases import Phase
 from sf.domain.units import HoldKind
 from sf.observe import trace
+from sf.scheduler import upkeep
 from sf.store import ledger, records, runs, sessions
 from tests.support.stage import CONFIG, PASSING, SHORT, Stage, call, plan_scene, say, scene, task, write
 
@@ -365,3 +366,27 @@ def test_after_create_is_run_until_it_has_come_to_its_end(stage: Stage) -> None:
     stage.plan(workflow="short", adhoc=True)
     assert stage.auto().ending == "done"
     assert (stage.root.parent / "tries").read_text() == "x\nx\n"
+
+
+def test_claims_are_renewed_while_a_hook_is_told(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hooks of several units take longer than a claim lasts: another folder took the run for a dead one's."""
+    monkeypatch.setattr(upkeep, "_RENEW_MS", 100)
+    stage.workflow("short", SHORT)
+    stage.hook("slow", "#!/bin/sh\nsleep 1\n")
+    stage.configure(CONFIG + '[harness.hooks]\npost_unit = ["./.sf/hooks/slow.sh"]\n')
+    stage.script(
+        scene("execute", call("bash", command="sleep 8"), write("a.txt"), say(), unit="long"),
+        scene("execute", write("b.txt"), say(), unit="quick"),
+        *PASSING,
+    )
+    long, quick = (stage.plan(name, workflow="short", adhoc=True) for name in ("long", "quick"))
+    until: list[int | None] = []
+
+    def watch(event: events.Event) -> None:
+        begins = event.name == events.POST_UNIT and event.unit_id == quick
+        if begins or (event.name == events.AUTO_LOOP and len(until) == 1):
+            until.append(stage.unit(long).claim_until)
+
+    assert stage.auto(watch=watch).ending == "done"
+    before, after = until
+    assert before is not None and after is not None and after > before

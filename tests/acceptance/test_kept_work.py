@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from sf import files
 from sf.app.initialise import initialise
 from sf.domain import events
 from sf.domain.events import Event
+from sf.store import runs
 from tests.support.stage import (
     CONFIG,
     GATE,
@@ -357,6 +361,30 @@ def test_what_hooks_and_gates_leave_is_nobodys_work(stage: Stage) -> None:
     assert stage.auto().ending == "done"
     assert _parked(stage) == {} and _aside(stage, "*") == []
     assert not [event for event in stage.named(events.WARNING) if "undone" in str(event.data)]
+
+
+def test_a_disk_that_refuses_one_sync_throws_no_finished_run_away(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Like a git that had no room, it gets a second try: the run was an internal error, and was repeated."""
+    stage.workflow("short", SHORT)
+    stage.hook("after", "#!/bin/sh\ndate +%s%N > formatted.txt\n")
+    stage.configure(f'{CONFIG}[harness.hooks]\nafter_run = "./.sf/hooks/after.sh"\n')
+    stage.script(scene("execute", write("a.txt"), say()), *PASSING)
+    unit = stage.plan(workflow="short", adhoc=True)
+    sync_all = files.sync_all
+    refused: list[Sequence[str]] = []
+
+    def refuse_once(root: Path, paths: Sequence[str]) -> None:
+        if "formatted.txt" in paths and not refused:
+            refused.append(paths)
+            raise OSError(errno.ENOSPC, "no room", str(root))
+        sync_all(root, paths)
+
+    monkeypatch.setattr(files, "sync_all", refuse_once)
+    assert stage.auto().ending == "done" and refused
+    made = runs.of_unit(stage.read, unit)
+    assert [run.error_code for run in made] == [None] * len(made) and stage.unit(unit).succeeded
 
 
 def test_a_slice_that_landed_with_its_milestone_is_reverted_whole(stage: Stage) -> None:

@@ -14,10 +14,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from sf.app import rescues, tidying, undoing
+from sf.app import rescues, reversals, tidying, undoing
 from sf.domain import events
+from sf.domain.clock import Instant
 from sf.domain.phases import Phase
 from sf.scheduler.lock import ProjectLock
 from sf.store import records, units
@@ -283,6 +285,18 @@ def _revert_killed(stage: Stage) -> None:
     assert killed.returncode == -9 and stage.unit(S1).reverted_at is None
 
 
+def test_a_killed_revert_stays_noted_beside_that_of_another_store(stage: Stage) -> None:
+    """Every store counts from m1: what was noted of one unit was replaced by another's, and dropped."""
+    _revert_killed(stage)
+    [killed] = reversals.noted(stage.project)
+    unit = msgspec.structs.replace(stage.unit(S1), created_at=Instant(killed.created_at + 1))
+    reversals.note(stage.project, msgspec.structs.replace(killed, created_at=unit.created_at))
+    reversals.drop(stage.project, unit)
+    assert reversals.noted(stage.project) == [killed]
+    stage.auto()
+    assert stage.unit(S1).reverted_at is not None and not reversals.noted(stage.project)
+
+
 def test_a_killed_revert_that_was_reworded_since_is_told_and_can_be_said_again(stage: Stage) -> None:
     _revert_killed(stage)
     stage.git("commit", "-q", "--amend", "-m", "in my own words")
@@ -306,7 +320,7 @@ def test_a_killed_revert_waits_for_a_branch_that_is_away(stage: Stage) -> None:
 
 def test_a_killed_revert_is_not_that_of_another_unit_with_its_id(stage: Stage) -> None:
     _revert_killed(stage)
-    note = stage.project.runtime / "revert-slice_m1_s1.json"
+    [note] = stage.project.runtime.glob("revert-slice_m1_s1*.json")
     noted = json.loads(note.read_text())
     note.write_text(json.dumps({**noted, "created_at": noted["created_at"] - 1}))
     stage.auto()
@@ -314,6 +328,14 @@ def test_a_killed_revert_is_not_that_of_another_unit_with_its_id(stage: Stage) -
     note.write_text(json.dumps(noted))
     stage.auto()
     assert stage.unit(S1).reverted_at is not None and not note.exists(), "in its own store it is recorded"
+
+
+def test_what_was_brought_back_since_its_revert_is_left_out_and_told(stage: Stage) -> None:
+    landed(stage)
+    assert stage.sf("revert", S1, "--yes").returncode == 0
+    stage.git("revert", "--no-edit", "HEAD")
+    done = stage.sf("revert", M, "--yes")
+    assert done.returncode == 0 and f"{S1} was reverted before and is left out" in done.stdout + done.stderr
 
 
 def test_a_commit_of_the_users_between_showing_and_doing_is_noticed(stage: Stage) -> None:

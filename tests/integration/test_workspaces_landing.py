@@ -353,6 +353,22 @@ async def cut_off_at(project: Project, old: str, new: str, *, landed: bool) -> N
     )
 
 
+async def test_a_recovery_that_died_with_its_git_does_not_block_the_next(project: Project) -> None:
+    """Its lock stayed, and with it the landing's own: no start got past it, and the user's git was locked."""
+    await cut_off(project, landed=False)
+    (project.base / "state" / "landing" / "restore.lock").touch()
+    assert "undone" in (await project.user.recover_landing() or "")
+    assert user_git(project.root, "status", "--porcelain") == ""
+
+
+async def test_a_lock_of_a_killed_recovery_makes_no_edit_look_half_written(project: Project) -> None:
+    await cut_off(project, landed=False)
+    write(project.root, {"src/a.py": "a = 2\n"})
+    (project.base / "state" / "landing" / "index.lock").touch()
+    await project.user.recover_landing()
+    assert (project.root / "src" / "a.py").read_text() == "a = 2\n"
+
+
 async def test_a_landing_that_died_while_it_was_cleared_away_is_finished(project: Project) -> None:
     """Its index is in place, and its own copy of it is gone already."""
     _, new = await cut_off(project, landed=True)

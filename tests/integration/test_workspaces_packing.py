@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sf.workspaces import packing, rescue
+from sf.workspaces import _index, packing, rescue
 from sf.workspaces.worktree import Worktree
 from tests.integration.test_workspaces_opening import Project, user_git, write
 
@@ -49,6 +49,18 @@ async def test_what_a_ref_or_an_index_names_survives_and_what_nothing_names_goes
         "?? only/in/the/index.txt",
         "?? second.txt",
     ]
+
+
+async def test_a_damaged_index_keeps_nothing_from_being_packed(project: Project) -> None:
+    tip = await project.tip()
+    worktree, _ = await Worktree.ensure(project.owned, project.base / "trees" / "s1", "sf/m1-s1", tip)
+    write(worktree.folder, {"laid/out.txt": "by nobody's commit\n"})
+    tree = await worktree.snapshot()
+    await worktree.checkout_tree(tree)
+    _index.place(project.owned, worktree.folder).write_bytes(b"DIRC damaged")
+    await packing.repack(project.owned, "now")
+    assert there(project, f"{tree}:laid/out.txt")
+    assert await worktree.snapshot() == tree
 
 
 async def test_what_nothing_names_stays_while_it_is_young(project: Project) -> None:

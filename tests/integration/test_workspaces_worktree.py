@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from sf.errors import GitFailed, WorkspaceFailed
-from sf.workspaces import rescue
-from sf.workspaces.worktree import Worktree, _index_of, checkout_folder, clear_place, remove_folder
+from sf.workspaces import _index, rescue
+from sf.workspaces.worktree import Worktree, checkout_folder, clear_place, remove_folder
 from tests.integration.test_workspaces_opening import Project, user_git, write
 
 
@@ -303,7 +303,7 @@ async def test_a_file_whose_object_a_full_disk_refused_is_read_anew(
         *("update-index", "--add", "-z", "--stdin"),
         git_dir=project.owned.git_dir,
         work_tree=worktree.folder,
-        index=_index_of(project.owned, worktree.folder),
+        index=_index.place(project.owned, worktree.folder),
         stdin="".join(f"{name}\0" for name in entered).encode(),
     )
     whole = await worktree.snapshot()
@@ -325,16 +325,74 @@ async def test_a_damaged_private_index_is_made_anew(
 ) -> None:
     write(worktree.folder, {"src/a.py": "a = 2\n", "new.py": "n\n"})
     whole = await worktree.snapshot()
-    index = _index_of(project.owned, worktree.folder)
+    index = _index.place(project.owned, worktree.folder)
     index.write_bytes(damage)
     assert await worktree.snapshot() == whole
     assert await worktree.strangers() == [] and not list(index.parent.glob("*.fresh"))
 
 
+async def test_an_index_that_is_made_anew_knows_the_ignored_files_of_what_was_laid_out(
+    project: Project, worktree: Worktree
+) -> None:
+    """A merge that was laid out, and then committed without them, deleted them."""
+    write(project.root, {"debug.log": "tracked on main although it is ignored\n"})
+    user_git(project.root, "add", "--force", "debug.log")
+    user_git(project.root, "commit", "-qm", "log")
+    await project.owned.fetch(await project.tip())
+    theirs = await project.owned.tree_of(await project.tip())
+    await worktree.checkout_tree(theirs)
+    index = _index.place(project.owned, worktree.folder)
+    index.write_bytes(b"DIRC damaged")
+    index.with_name(f"{index.name}.fresh.lock").touch()
+    assert await worktree.snapshot() == theirs
+    index.unlink()
+    await Worktree.ensure(project.owned, worktree.folder, worktree.branch, await worktree.head())
+    assert await worktree.snapshot() == theirs
+    await remove_folder(project.owned, worktree.folder)
+    index.with_name(f".{index.stem}.laid-out.012345.new").touch()
+    project.owned.clear_locks()
+    assert not [path for path in index.parent.iterdir() if index.stem in path.name]
+
+
+async def test_an_index_that_is_made_anew_knows_nothing_that_the_branch_has_left_behind(
+    project: Project,
+) -> None:
+    """It brought a submodule back over the files in its place, and put what is ignored into trees."""
+    user_git(project.root, "init", "-q", "sub")
+    write(project.root, {"sub/x.py": "x\n", "debug.log": "tracked on main although it is ignored\n"})
+    user_git(project.root / "sub", "add", "-A")
+    user_git(project.root / "sub", "commit", "-qm", "sub")
+    user_git(project.root, "add", "--force", "sub", "debug.log")
+    user_git(project.root, "commit", "-qm", "both")
+    tip = await project.tip()
+    await project.owned.fetch(tip)
+    made, _ = await Worktree.ensure(project.owned, project.base / "trees" / "s2", "sf/m1-s2", tip)
+    await made.reset(tip)
+    shutil.rmtree(made.folder / "sub", ignore_errors=True)
+    (made.folder / "debug.log").unlink()
+    await made.commit("neither")
+    write(made.folder, {"sub/x.py": "vendored\n", "debug.log": "TOKEN=secret\n"})
+    await made.commit("vendored")
+    whole = await made.snapshot()
+    assert {"sub/x.py"} == {"sub/x.py", "debug.log"} & await names(project, whole)
+    _index.place(project.owned, made.folder).write_bytes(b"DIRC damaged")
+    assert await made.snapshot() == whole
+
+
+async def test_a_lock_of_a_killed_git_keeps_no_conflict_from_being_laid_out(project: Project) -> None:
+    deleted, changed = [await project.next_commit({"src/a.py": each}) for each in (None, "changed\n")]
+    git, git_dir = project.owned.git, project.owned.git_dir
+    merged = await project.owned.merge_trees(deleted, changed)
+    assert merged.beside
+    output = await git.run("merge-tree", "--write-tree", deleted, changed, git_dir=git_dir, ok=(0, 1))
+    (git_dir / "worktrees" / f"beside-{output.text().split()[0]}.index.lock").touch()
+    assert await project.owned.merge_trees(deleted, changed) == merged
+
+
 async def test_a_whole_private_index_stays_whatever_else_keeps_git_from_its_work(
     project: Project, worktree: Worktree
 ) -> None:
-    index, config = _index_of(project.owned, worktree.folder), project.owned.git_dir / "config"
+    index, config = _index.place(project.owned, worktree.folder), project.owned.git_dir / "config"
     before, settings = index.read_bytes(), config.read_text()
     config.write_text("[core\n")
     with pytest.raises(GitFailed):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from pathlib import Path
 
@@ -23,3 +24,9 @@ def test_a_disk_that_refuses_is_told_with_the_path_and_leaves_nothing(tmp_path: 
     assert refused.value.filename == str(path)
     assert [each.name for each in tmp_path.iterdir()] == ["a.json"]
     assert path.read_text() == "whole"
+
+
+def test_what_was_swapped_for_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    files.sync_path(tmp_path / "pipe")
+    files.sync_all(tmp_path, ["pipe"])

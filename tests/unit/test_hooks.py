@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from sf.config.durations import Seconds
 from sf.config.schema import Hooks
-from sf.errors import HookFailed, HookTimeout
+from sf.errors import HookFailed, HookTimeout, HookUntold
 from sf.harness.hooks import DEFAULT_TIMEOUTS, HookRunner, HookType, script_path
 from sf.observe import trace
 from sf.observe.log import Log
@@ -94,6 +95,23 @@ async def test_a_hook_that_does_not_exist_is_a_failed_hook(bench: Bench) -> None
         await bench.run("before_run", Hooks(before_run="no-such-command-at-all"))
     with pytest.raises(HookFailed):
         await bench.run("before_run", Hooks(before_run="echo 'unclosed"))
+
+
+async def test_a_hook_that_the_machine_cannot_start_has_heard_nothing(bench: Bench) -> None:
+    """At the end of a unit it counted as told, and was never told again."""
+    name = bench.script("note.sh", f"touch {bench.root}/told")
+    await bench.run("post_unit", Hooks())
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        with pytest.raises(HookUntold, match="Too many open files"):
+            await bench.run("post_unit", Hooks(post_unit=(name,)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert not (bench.root / "told").exists()
+    with pytest.raises(HookFailed) as missing:
+        await bench.run("post_unit", Hooks(post_unit=(".sf/hooks/none.sh",)))
+    assert not isinstance(missing.value, HookUntold)
 
 
 def test_each_kind_has_a_time_limit_of_its_own() -> None:

@@ -16,6 +16,7 @@ from sf.domain.reverting import (
     named_units,
     naming_pattern,
     revert_message,
+    work_subject,
 )
 
 M, S, T1, T2 = "milestone/m1", "slice/m1/s1", "task/m1/s1/t1", "task/m1/s1/t2"
@@ -112,3 +113,9 @@ def test_a_revert_does_not_name_the_unit_as_its_maker() -> None:
     assert message.startswith('Revert "Merge it"\n\nThis reverts commit ' + "c" * 40)
     assert re.search(rf"reversing\nchanges made to {'d' * 40}\.", message)
     assert named_units(message) == frozenset()
+
+
+def test_no_subject_of_work_names_a_unit() -> None:
+    for title in ("Sf-Unit: slice/m9/s9", "  Sf-Unit: task/a2 "):
+        assert named_units(title) and not named_units(work_subject(title))
+    assert work_subject("Count words") == "Count words"

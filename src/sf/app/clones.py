@@ -11,7 +11,24 @@ from sf.paths import Project
 from sf.store import roots
 from sf.store.connection import transact
 from sf.store.place import Place
+from sf.workspaces.git import Git
 from sf.workspaces.repository import UserRepository
+
+
+def require_kin(project: Project, place: Place) -> None:
+    """The same for a command that only steers, where one look at what is on record tells mostly enough."""
+    if _is_shared(place):
+        asyncio.run(_require_kin(project, place))
+
+
+async def _require_kin(project: Project, place: Place) -> None:
+    user = await UserRepository.open(project.root, project.facade, Git())
+    if not await user.has_any(await asyncio.to_thread(transact, place, roots.known)):
+        await require(project, place, user)
+
+
+def _is_shared(place: Place) -> bool:
+    return not isinstance(place, Path) and not place.schema
 
 
 async def require(project: Project, place: Place, user: UserRepository) -> None:
@@ -20,7 +37,7 @@ async def require(project: Project, place: Place, user: UserRepository) -> None:
     Only a schema that a url names can be: any other has the project's own name. A clone that lacks the
     beginning of its history cannot tell, and is believed.
     """
-    if isinstance(place, Path) or place.schema:
+    if not _is_shared(place):
         return
     firsts, now = await user.first_commits(), SystemClock().now()
     known = await asyncio.to_thread(transact, place, roots.known)

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from sf.app import stores, witnesses
+from sf.app import clones, stores, witnesses
 from sf.app.trust import load_config
 from sf.config.schema import Attention, Config
 from sf.domain.attention import Patience
@@ -92,6 +92,7 @@ def submit(project: Project, kind: str, payload: dict[str, Any]) -> dict[str, An
         payload = {**payload, "unit_id": full_id(payload["unit_id"])}
     now = SystemClock().now()
     place = stores.chosen(project, config) if config else stores.place_of(project)
+    clones.require_kin(project, place)
     rules = rules_of(config or Config())
     intent_id = transact(place, lambda tx: _written(tx, kind, payload, rules, now))
     doorbell.ring(project.runtime)

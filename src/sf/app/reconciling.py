@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence, Set
 import msgspec
 
 from sf.domain.clock import rfc3339
-from sf.domain.reverting import Authored, Choice, Ghost, Step, choose, is_kin, landing_subject
+from sf.domain.reverting import Authored, Choice, Ghost, Step, choose, is_kin, landing_subject, work_subject
 from sf.domain.units import Status, Unit
 from sf.errors import WrongState
 from sf.harness.workshop import Workshop
@@ -62,6 +62,7 @@ async def survey_unit(workshop: Workshop, read: Tx, unit_id: str) -> Survey:
     if not choice.steps and not only_recorded:
         raise _nothing(unit, branch, choice, found)
     _require_whole(branch, found.ghosts)
+    warnings = [_ONLY_RECORDED] if only_recorded else _warnings(branch, choice.steps, found.ghosts)
     return Survey(
         unit_id=unit.id,
         title=unit.title,
@@ -69,8 +70,17 @@ async def survey_unit(workshop: Workshop, read: Tx, unit_id: str) -> Survey:
         head=history.head,
         steps=list(choice.steps),
         ghosts=found.ghosts,
-        warnings=[_ONLY_RECORDED] if only_recorded else _warnings(branch, choice.steps, found.ghosts),
+        warnings=[*warnings, *_left_out(family, undone)] if choice.undone else warnings,
     )
+
+
+def _left_out(family: Sequence[Unit], undone: Set[str]) -> list[str]:
+    """A person may have brought back what was reverted before: that is a commit of theirs, and stays."""
+    names = [item.id for item in family if item.id in undone and item.parent_id not in undone]
+    return [
+        f"{name} was reverted before and is left out: if you brought it back since, undo that by git"
+        for name in names
+    ]
 
 
 def _require_revertible(read: Tx, unit: Unit, family: Sequence[Unit]) -> None:
@@ -174,7 +184,7 @@ async def _trace(
     A commit that names the unit; else those that name what is below it, where a merge was dropped, or above
     it, where a branch became one commit; else the only one with its subject.
     """
-    made = unit.title if unit.in_slice else landing_subject(unit.id, unit.title)
+    made = work_subject(unit.title) if unit.in_slice else landing_subject(unit.id, unit.title)
     subject = await history.subject_of(recorded) or made
     ghost = Ghost(unit.id, recorded, subject)
     same = [commit.id for commit in named if unit.id in commit.units]

@@ -48,13 +48,14 @@ class Found(msgspec.Struct, frozen=True):
 def note(project: Project, reversal: Reversal) -> None:
     """Keep what is about to be landed, durably."""
     project.runtime.mkdir(parents=True, exist_ok=True)
-    files.put(_file(project, reversal.unit_id), msgspec.json.encode(reversal), sync=True)
+    files.put(_file(project, reversal.unit_id, reversal.created_at), msgspec.json.encode(reversal), sync=True)
 
 
-def drop(project: Project, unit_id: str) -> None:
-    """Forget it, durably: one that came back would be recorded a second time."""
-    if _file(project, unit_id).exists():
-        _file(project, unit_id).unlink()
+def drop(project: Project, unit: Unit) -> None:
+    """Forget what was noted of a unit, durably: one that came back would be recorded a second time."""
+    file = _file(project, unit.id, unit.created_at)
+    if file.exists():
+        file.unlink()
         files.sync_path(project.runtime)
 
 
@@ -79,44 +80,42 @@ async def finish(
 
 
 async def _finish(
-    project: Project, database: Database, workshop: Workshop, noted: Reversal, rules: Rules, now: Instant
+    project: Project, database: Database, workshop: Workshop, reversal: Reversal, rules: Rules, now: Instant
 ) -> Found | None:
-    unit = units.find(database.read, noted.unit_id)
-    if unit is None or unit.created_at != noted.created_at:
+    unit = units.find(database.read, reversal.unit_id)
+    if unit is None or unit.created_at != reversal.created_at:
         return None
-    head = await workshop.user.branch_commit(noted.branch)
+    head = await workshop.user.branch_commit(reversal.branch)
     if head is None:
-        told = (
-            f"its revert was cut off, and the branch {noted.branch} is gone: it is recorded once that is back"
-        )
-        return Found(unit.id, told)
-    if await workshop.user.contains(noted.branch, noted.tip):
-        found = await _record(project, database, unit, noted, rules, now)
-    elif head == noted.old:
+        told = f"its revert was cut off, and the branch {reversal.branch} is gone"
+        return Found(unit.id, f"{told}: it is recorded once that is back")
+    if await workshop.user.contains(reversal.branch, reversal.tip):
+        found = await _record(project, database, unit, reversal, rules, now)
+    elif head == reversal.old:
         found = None
     else:
-        told = f"its revert was cut off, and {noted.branch} has moved on without its commit {noted.tip[:12]}"
+        told = f"its revert was cut off, and {reversal.branch} has moved on without {reversal.tip[:12]}"
         found = Found(unit.id, f"{told}: if that was undone or reworded, sf revert {unit.id} looks again")
-    drop(project, unit.id)
+    drop(project, unit)
     return found
 
 
 async def _record(
-    project: Project, database: Database, unit: Unit, noted: Reversal, rules: Rules, now: Instant
+    project: Project, database: Database, unit: Unit, reversal: Reversal, rules: Rules, now: Instant
 ) -> Found:
     folders = [artifacts.restore(project, item.id) for item in reversion.affected(database.read, unit)]
 
     def write(tx: Tx) -> list[str]:
         before = {row["commit_id"] for row in records.evidence(tx, unit.id) if row["kind"] == "revert"}
-        is_recorded = any(step.by in before for step in noted.reverted if step.by)
+        is_recorded = any(step.by in before for step in reversal.reverted if step.by)
         if is_recorded or units.get(tx, unit.id).reverted_at is not None:
             return []
-        return reversion.record(tx, unit, noted.reverted, noted.tree, rules, now)
+        return reversion.record(tx, unit, reversal.reverted, reversal.tree, rules, now)
 
     marked = await database.write(write)
     told = "its revert was cut off after it had landed, and is recorded now"
     return Found(unit.id, told, marked, [str(folder) for folder in folders if folder is not None])
 
 
-def _file(project: Project, unit_id: str) -> Path:
-    return project.runtime / f"{_PREFIX}{unit_id.replace('/', '_')}.json"
+def _file(project: Project, unit_id: str, created_at: int) -> Path:
+    return project.runtime / f"{_PREFIX}{unit_id.replace('/', '_')}-{created_at}.json"

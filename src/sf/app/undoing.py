@@ -128,7 +128,7 @@ async def _undo(bench: _Bench, agreed: Survey) -> Undone:
         await user.land(agreed.branch, agreed.head, made.tip, owned)
     except BaseException:
         if not await user.contains(agreed.branch, made.tip):
-            reversals.drop(bench.project, unit.id)
+            reversals.drop(bench.project, unit)
         raise
     recorded = next((each for each in await _recorded(bench) if each.unit_id == unit.id), None)
     log_of(bench.project, bench.config).info(

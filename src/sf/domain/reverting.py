@@ -92,6 +92,11 @@ def is_kin(unit_id: str, other: str) -> bool:
     return is_within(unit_id, other) or is_within(other, unit_id)
 
 
+def work_subject(title: str) -> str:
+    """The subject of a commit with a unit's own work; it is found by it again."""
+    return naming_none(title)
+
+
 def landing_subject(unit_id: str, title: str) -> str:
     """The subject of the commit by which a unit lands on the integration branch."""
     return f"Merge {unit_id}: {title}"

@@ -247,8 +247,8 @@ async def _snapshot(desk: Desk, unit: Unit, lease: Lease, place: Place | None) -
             return await _keep_tree(desk, unit, lease, place)
         except LeaseLost:
             raise
-        except SfError as error:
-            desk.log.warning("snapshot failed", unit_id=unit.id, unit_type=unit.type, error=error.line())
+        except (SfError, OSError) as error:
+            desk.log.warning("snapshot failed", unit_id=unit.id, unit_type=unit.type, error=_line(error))
     return None
 
 
@@ -276,10 +276,14 @@ async def _after_run(desk: Desk, unit: Unit, lease: Lease, progress: _Progress) 
         # What a hook writes beside work that is being judged is not a part of it, nor a person's.
         if judged is not None and await place.worktree.snapshot() != judged:
             await place.worktree.checkout_tree(judged)
-    except SfError as error:
+    except (SfError, OSError) as error:
         desk.log.warning(
-            "after_run not seen to its end", unit_id=unit.id, unit_type=unit.type, error=error.line()
+            "after_run not seen to its end", unit_id=unit.id, unit_type=unit.type, error=_line(error)
         )
+
+
+def _line(error: SfError | OSError) -> str:
+    return error.line() if isinstance(error, SfError) else str(error)
 
 
 async def _changed(desk: Desk, before: str | None, after: str | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shlex
 import time
@@ -13,7 +14,7 @@ from typing import Any, Literal
 from sf.config.schema import Hooks
 from sf.domain import utf8
 from sf.domain.excerpt import head_and_tail
-from sf.errors import HookFailed, HookTimeout
+from sf.errors import HookFailed, HookTimeout, HookUntold
 from sf.observe.log import Log
 from sf.observe.trace import Tracer
 from sf.policy import orphans, process
@@ -43,6 +44,8 @@ DEFAULT_TIMEOUTS: dict[str, float] = {
 }
 
 
+_SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC, errno.EIO, errno.EROFS)
+"""Why a machine starts no process for the moment, whatever the hook is."""
 _FIRST_LINE = 256
 """More of a first line the kernel does not read either."""
 
@@ -128,7 +131,8 @@ class HookRunner:
             done = await self._carry_out(self.argv(command), payload, cwd, variables, allowed)
         except (OSError, ValueError) as error:
             reason = unrunnable(Path(self.argv(command)[0])) if isinstance(error, OSError) else ""
-            raise HookFailed(f"{kind} hook {command!r} cannot be run: {reason or error}") from error
+            cause = HookUntold if isinstance(error, OSError) and error.errno in _SHORTAGES else HookFailed
+            raise cause(f"{kind} hook {command!r} cannot be run: {reason or error}") from error
         failed = "hook_timeout" if done.timed_out else "hook_failed" if done.exit_code != 0 else ""
         self._tracer.span(
             "hook",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from sf.domain.phases import Phase
-from sf.domain.reverting import landing_subject
+from sf.domain.reverting import landing_subject, work_subject
 from sf.domain.units import Unit
 from sf.errors import BranchGone
 from sf.harness.workshop import Workshop
@@ -34,7 +34,7 @@ async def by_killed_merge(workshop: Workshop, unit: Unit) -> str | None:
         return None
     branch = workshop.owner(unit).branch
     tip = await workshop.owned.ref(f"refs/heads/{branch}") if branch else None
-    return await _bearing(workshop, unit, tip, unit.title) if tip else None
+    return await _bearing(workshop, unit, tip, work_subject(unit.title)) if tip else None
 
 
 async def _bearing(workshop: Workshop, unit: Unit, head: str, subject: str) -> str | None:

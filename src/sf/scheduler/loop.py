@@ -16,7 +16,7 @@ from sf.domain.attention import back_pressure
 from sf.domain.clock import Instant
 from sf.domain.runs import Lease
 from sf.domain.units import Unit
-from sf.errors import HookFailed, StoreUnusable
+from sf.errors import HookFailed, HookUntold, StoreUnusable
 from sf.harness.desk import Desk
 from sf.paths import DRIFT_FILE
 from sf.scheduler import admission, claims, closing, intents, recovery, unit_hooks
@@ -96,6 +96,7 @@ class Loop:
         desk = self._desk
         desk.pausing = lambda: self._paused
         unsubscribe = desk.bus.subscribe(self._on_event)
+        renewal = asyncio.create_task(self._upkeep.keep_claims(lambda: bool(self._roster)))
         try:
             await recovery.recover(desk)
             await self._purse.begin()
@@ -115,6 +116,7 @@ class Loop:
             return Result("interrupted", abandoned=tuple(self._abandoned), started_at=self._started_at)
         finally:
             await self._roster.end()
+            renewal.cancel()
             (desk.project.runtime / DRIFT_FILE).unlink(missing_ok=True)
             unsubscribe()
 
@@ -231,6 +233,10 @@ class Loop:
             self._wound_up.add(unit.id)
             try:
                 await closing.close(self._desk, unit)
+            except HookUntold as error:
+                # Not marked: the next session tells it.
+                self._abort(f"a PostUnit hook could not be told of {unit.id}: {error.message}")
+                continue
             except HookFailed as error:
                 self._abort(f"a PostUnit hook refused {unit.id}: {error.message}")
             except OSError as error:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sf.domain import events
 from sf.domain import outcomes as o
-from sf.domain.reverting import landing_subject, naming_none
+from sf.domain.reverting import landing_subject, naming_none, work_subject
 from sf.domain.units import CURE, PATHS, HoldKind, Merging, Status, Unit
 from sf.domain.utf8 import escaped, quoted
 from sf.errors import NoProduct
@@ -63,7 +63,7 @@ async def _commit_task(agent: Agent) -> o.AnyOutcome:
         if isinstance(outcome, o.GateFailed):
             return outcome
     # Nothing to commit: an earlier run did, and died before it was settled. The lane was the unit's since.
-    commit = await _commit(agent, tree, unit.title) or await worktree.head()
+    commit = await _commit(agent, tree, work_subject(unit.title)) or await worktree.head()
     if commit not in _recorded(agent):
         await _keep(agent, tree, commit, f"committed on {worktree.branch}")
     return o.Done("committed")
@@ -71,7 +71,7 @@ async def _commit_task(agent: Agent) -> o.AnyOutcome:
 
 def _message(unit: Unit, subject: str) -> str:
     body = f"\n\n{naming_none(unit.description.strip()[:2000])}" if unit.description else ""
-    return f"{naming_none(subject)}{body}\n\nSf-Unit: {unit.id}\nSf-Attempt: {unit.attempt}\n"
+    return f"{subject}{body}\n\nSf-Unit: {unit.id}\nSf-Attempt: {unit.attempt}\n"
 
 
 async def _proven(agent: Agent, tree: str, scripts: tuple[str, ...], *, clean: bool) -> bool:
@@ -205,7 +205,8 @@ async def _as_reviewed(agent: Agent) -> str:
 async def _commit_pending(agent: Agent, tree: str) -> str:
     """Commit what is still uncommitted; the branch's tip."""
     unit = agent.unit
-    subject = unit.title if unit.type == "task" else f"{unit.title}: what gates and review asked for"
+    asked = "" if unit.type == "task" else ": what gates and review asked for"
+    subject = work_subject(f"{unit.title}{asked}")
     commit = await _commit(agent, tree, subject)
     return commit or await agent.place.worktree.head()
 

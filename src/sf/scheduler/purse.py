@@ -19,6 +19,8 @@ class Purse:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._being_told = 0
+        self._unseen = False
+        """Whether something was asked since the last look: what the tick saw may be older."""
         self._short: Question | None = None
         """What was asked last; kept, though withdrawn, while anything runs."""
         self.empty = ""
@@ -37,6 +39,7 @@ class Purse:
             return
         self.empty = outcome.detail
         self._being_told += 1
+        self._unseen = True
         try:
             yield outcome
         finally:
@@ -60,7 +63,8 @@ class Purse:
         if self._being_told:
             return False
         desk, read = self._desk, self._desk.database.read
-        asked = replies.asked_for_session(read) if seen.questions else None
+        asked = replies.asked_for_session(read) if seen.questions or self._unseen else None
+        self._unseen = False
         # Another folder's may be for steps that are dearer than any here.
         ours = asked if asked is not None and replies.asks_for(asked, desk.station) else None
         self._short = ours or (self._short if running else None)

@@ -7,13 +7,13 @@ from functools import partial
 
 from sf.domain.attention import Question
 from sf.domain.clock import Instant
-from sf.domain.spending import breach
+from sf.domain.spending import Account, breach
 from sf.domain.units import BRANCH, PATHS, RECHECKED, HoldKind, Unit
 from sf.domain.utf8 import unquoted
 from sf.harness import lifecycle
 from sf.harness.billing import terms
 from sf.harness.desk import Desk
-from sf.store import attention, spending, units
+from sf.store import attention, leases, spending, units
 from sf.store.tx import Tx
 
 
@@ -84,7 +84,23 @@ def _has_room(desk: Desk, unit: Unit, asked: Question | None) -> bool:
         return True
     by = spending.payer(read, unit)
     accounts = [spending.account(read, scope, key) for scope, key in by.keys().items()]
-    return breach(accounts, desk.rules.caps, asked.data["wanted"]) is None
+    wanted = asked.data["wanted"]
+    return breach(accounts, desk.rules.caps, wanted) is None and _for_everyone(desk, by, accounts, wanted)
+
+
+def _for_everyone(desk: Desk, by: spending.Payer, accounts: list[Account], wanted: int) -> bool:
+    """Whether every run beside it may reserve again: one that is between two requests holds nothing just now.
+
+    Else they cut each other off in turns, until the money is gone and nothing is done.
+    """
+    read, keys = desk.database.read, by.keys()
+    others = [spending.payer(read, unit).keys() for unit in leases.running(read)]
+    for account in accounts:
+        running = sum(each.get(account.scope) == keys[account.scope] for each in others)
+        room = account.room(desk.rules.caps)
+        if running and room is not None and room + account.reserved < wanted * (1 + running):
+            return False
+    return True
 
 
 def _asked(tx: Tx, unit: Unit) -> Question | None:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from sf.domain import events
 from sf.domain.units import Unit
-from sf.errors import HookFailed, HookTimeout
+from sf.errors import HookFailed, HookTimeout, HookUntold
 from sf.harness.desk import Desk
 from sf.harness.notice import hook_variables
 from sf.harness.results import unit_result
@@ -21,14 +21,17 @@ async def ask(desk: Desk, unit: Unit) -> None:
 
 
 async def tell(desk: Desk, unit: Unit, payload: dict[str, Any]) -> None:
-    """Tell every PostUnit hook. Raises the first HookFailed, when all of them have been told."""
+    """Tell every PostUnit hook. Raises the first HookFailed, when all of them have been told.
+
+    Raises HookUntold where one of them could not be: then all are to be told again.
+    """
     refused: HookFailed | None = None
     for command in desk.hooks.commands("post_unit"):
         try:
             await _one(desk, "post_unit", command, unit, payload)
         except HookFailed as error:
             desk.log.warning("hook failed", unit_id=unit.id, unit_type=unit.type, error=error.line())
-            refused = refused or error
+            refused = error if refused is None or isinstance(error, HookUntold) else refused
     if refused is not None:
         raise refused
 

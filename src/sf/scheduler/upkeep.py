@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from collections.abc import Callable
 from dataclasses import replace
 
 from sf.domain.clock import Instant, drawn_in, has_passed
 from sf.domain.units import Status
-from sf.errors import WorkspaceFailed
+from sf.errors import StoreUnusable, WorkspaceFailed
 from sf.harness.desk import Desk
 from sf.harness.rules import Rules
 from sf.scheduler import claims, rechecks, recovery, replies
@@ -27,6 +30,7 @@ class Upkeep:
         self._holder = holder
         self._renewed_at = 0
         self._rechecked_at = 0
+        self._ran = False
         self._recheck_ms = _RECHECK_MS
         self._seen_at: Instant | None = None
 
@@ -43,13 +47,33 @@ class Upkeep:
             seen = self.look()
         self._seen_at = now
         # Our own claims are renewed before others' are swept: a laptop that slept is not a crash.
-        if running and has_passed(_RENEW_MS, self._renewed_at, now):
-            self._renewed_at = now
-            until = Instant(now + claims.LEASE_MS)
-            await self._desk.database.write(lambda tx: leases.renew(tx, self._holder, until))
+        if running:
+            await self._renew(now)
+        if self._ran and not running:
+            # What the last run held may be what a parked unit waits for, and the loop may end with this look.
+            self._rechecked_at = 0
+        self._ran = running
         done = [await self._sweep(seen, now), await self._wake_due(seen, now)]
         done += [await self._recheck_held(now), await self._answer_due(seen, now)]
         return self.look() if any(done) else seen
+
+    async def keep_claims(self, is_running: Callable[[], bool]) -> None:
+        """Renew the claims of what runs for as long as this is not cancelled.
+
+        A tick may last longer than a claim: it tells hooks of one unit after the other, and waits for git.
+        """
+        while True:
+            await asyncio.sleep(_RENEW_MS / 1000)
+            if is_running():
+                # The tick renews them too, and tells what is wrong with the store.
+                with contextlib.suppress(StoreUnusable):
+                    await self._renew(self._desk.clock.now())
+
+    async def _renew(self, now: Instant) -> None:
+        if has_passed(_RENEW_MS, self._renewed_at, now):
+            self._renewed_at = now
+            until = Instant(now + claims.LEASE_MS)
+            await self._desk.database.write(lambda tx: leases.renew(tx, self._holder, until))
 
     async def _draw_in(self, now: Instant) -> None:
         """The clock was set back, perhaps before this start: nothing waits longer than it was meant to."""

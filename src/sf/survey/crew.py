@@ -17,7 +17,7 @@ import msgspec
 import sf
 from sf.survey.facts import Asked, Facts
 from sf.survey.grammars import TABLES
-from sf.unbroken import to_the_end
+from sf.unbroken import or_undone
 
 _WINDOW = 8
 """Files asked for ahead of the answers: few enough that the names always fit into a pipe."""
@@ -112,27 +112,16 @@ async def _together(parts: list[Coroutine[None, None, None]]) -> None:
 
 async def _work(root: Path, job: _Job, seconds_per_file: float) -> None:
     while job.waiting and not job.trouble and time.monotonic() < job.deadline:
-        starting = asyncio.ensure_future(_start(root, seconds_per_file))
         try:
-            process = await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            # It may be there already, and be nobody's.
-            with contextlib.suppress(OSError):
-                await to_the_end(_end(await to_the_end(starting)))
-            raise
+            process = await or_undone(_start(root, seconds_per_file), _end)
         except OSError as error:
             job.trouble = f"no process could be started to parse with: {error.strerror}"
             return
         try:
             await _converse(process, job)
         finally:
-            ending = asyncio.ensure_future(_end(process))
-            try:
-                await asyncio.shield(ending)
-            except asyncio.CancelledError:
-                # Whoever is cancelled is cancelled again by `_together`: nobody would collect the process.
-                await to_the_end(ending)
-                raise
+            # Whoever is cancelled is cancelled again by `_together`: nobody would collect the process.
+            await or_undone(_end(process))
 
 
 async def _start(root: Path, seconds_per_file: float) -> asyncio.subprocess.Process:

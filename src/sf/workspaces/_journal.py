@@ -18,12 +18,12 @@ import msgspec
 from sf import files
 from sf.errors import WorkspaceFailed
 from sf.workspaces._layout import Layout, read_small
+from sf.workspaces._refs import ZERO
 from sf.workspaces._user_checkout import copy_index
 from sf.workspaces.refusals import CheckoutBusy
 
 _WAIT = 0.02
 _LANDING_ID = re.compile(r"[0-9a-f]{32}")
-_NONE = "0" * 40
 
 
 class Journal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,7 +80,7 @@ class Desk:
         except (msgspec.DecodeError, UnicodeDecodeError):
             borne = (read_small(lock) for lock in self._locks())
             landing_id = next((text for text in borne if _LANDING_ID.fullmatch(text)), secrets.token_hex(16))
-            return Journal(landing_id, "(unknown)", _NONE, _NONE, "cut")
+            return Journal(landing_id, "(unknown)", ZERO, ZERO, "cut")
 
     async def lock(self, journal: Journal, patience: float = 2.0) -> None:
         """Take HEAD.lock, then index.lock, each bearing the landing's id from its first moment."""

@@ -15,13 +15,7 @@ from sf.workspaces._journal import Desk, Journal
 from sf.workspaces._layout import Layout
 from sf.workspaces._refs import RefTransaction, read_ref, update_ref
 from sf.workspaces._transfer import transfer
-from sf.workspaces._user_checkout import (
-    changed_in_index,
-    copy_index,
-    in_the_way,
-    unfinished,
-    worktrees_using,
-)
+from sf.workspaces._user_checkout import changed_in_index, copy_index, in_the_way, unfinished, worktrees_using
 from sf.workspaces.changes import FileChange, between
 from sf.workspaces.git import Call, Git, Identity
 from sf.workspaces.refusals import BranchMoved, CheckoutBusy

@@ -8,6 +8,8 @@ import msgspec
 
 from sf.domain.utf8 import escaped
 from sf.errors import GitFailed
+from sf.workspaces._index_file import brief
+from sf.workspaces.changes import GITLINK
 from sf.workspaces.git import Git
 
 BESIDE = "sf-conflicts"
@@ -90,7 +92,7 @@ async def _lay_beside(
             continue
         other = item.ours if item.theirs is not None and present == item.theirs else item.theirs
         name = f"{BESIDE}/{len(beside) + 1}-{escaped(item.path.rsplit('/', 1)[-1])}"
-        if other is None or other.mode == "160000":
+        if other is None or other.mode == GITLINK:
             text = b"nothing: deleted there\n" if other is None else f"commit {other.object_id}\n".encode()
             other = Version("100644", await _blob(git, git_dir, text))
         lines.append(f"{other.mode} {other.object_id}\t{name}".encode("utf-8", "surrogateescape") + b"\0")
@@ -128,13 +130,10 @@ async def _blob(git: Git, git_dir: Path, content: bytes) -> str:
 
 async def _with_entries(git: Git, git_dir: Path, tree: str, index_info: bytes) -> str:
     """The tree with entries added, made through an index of its own."""
-    index = git_dir / "worktrees" / f"beside-{tree}.index"
-    try:
+    with brief(git_dir / "worktrees" / f"beside-{tree}.index") as index:
         await git.run("read-tree", tree, git_dir=git_dir, index=index)
         await git.run("update-index", "-z", "--index-info", git_dir=git_dir, index=index, stdin=index_info)
         return (await git.run("write-tree", git_dir=git_dir, index=index)).text()
-    finally:
-        index.unlink(missing_ok=True)
 
 
 def _messages(fields: list[str]) -> str:

@@ -6,17 +6,17 @@ import asyncio
 import contextlib
 import os
 import stat
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from sf import files
+from sf.workspaces._index_file import brief, is_whole
 from sf.workspaces._journal import Desk, Journal
-from sf.workspaces.changes import FileChange, between
+from sf.workspaces.changes import GITLINK, FileChange, between
 from sf.workspaces.git import Git
 
-_GITLINK = "160000"
 _LINK = "120000"
 _ABSENT = "000000"
 _LARGEST = 16 << 30
@@ -35,7 +35,7 @@ async def bring(git: Git, root: Path, facade: Path, journal: Journal, desk: Desk
     remove: list[str] = []
     write: list[str] = []
     for change in await between(git, facade, journal.old, journal.new):
-        if _GITLINK in (change.old_mode, change.new_mode) or change.path in untouched:
+        if GITLINK in (change.old_mode, change.new_mode) or change.path in untouched:
             continue
         now = _current(root, change.path)
         if now.kind == "absent" and (change.new_mode if forward else change.old_mode) == _ABSENT:
@@ -59,9 +59,14 @@ async def bring(git: Git, root: Path, facade: Path, journal: Journal, desk: Desk
 
 async def _has_ended(git: Git, facade: Path, journal: Journal, desk: Desk) -> bool:
     """Return whether all files were written: the index is, after the last of them."""
-    output = await git.run("write-tree", git_dir=facade, index=desk.index, ok=(0, 1, 128))
-    wanted = await git.run("rev-parse", f"{journal.new}^{{tree}}", git_dir=facade)
-    return output.code == 0 and output.text() == wanted.text()
+    if not is_whole(desk.index):
+        return False
+    # It needs no lock: one that a killed git left must not make an edit of the user's look half-written.
+    flags = ("--cached", "--quiet", "--ignore-submodules=none", "--no-ext-diff")
+    output = await git.run(
+        "diff-index", *flags, journal.new, "--", git_dir=facade, index=desk.index, ok=(0, 1)
+    )
+    return output.code == 0
 
 
 def _is_half_moved(now: _Content, other: _Content, new: _Content, *, ended: bool) -> bool:
@@ -107,8 +112,7 @@ def _current(root: Path, path: str) -> _Content:
 
 def _is_blocked(root: Path, path: str) -> bool:
     """Whether a file or a link lies where a folder above the path would be."""
-    parents = (root / parent for parent in list(PurePosixPath(path).parents)[-2::-1])
-    return any(os.path.lexists(parent) and (parent.is_symlink() or not parent.is_dir()) for parent in parents)
+    return any(files.lstat(folder) and not files.is_folder(folder) for folder in files.above(root, path))
 
 
 def _unlink(root: Path, path: str) -> None:
@@ -125,16 +129,15 @@ def _unlink(root: Path, path: str) -> None:
 
 
 async def _write(git: Git, root: Path, facade: Path, desk: Desk, commit: str, paths: list[str]) -> None:
-    index = desk.index.with_name("restore")
-    index.unlink(missing_ok=True)
-    await git.run("read-tree", commit, git_dir=facade, index=index)
-    await git.run(
-        *("checkout-index", "--force", "-z", "--stdin"),
-        git_dir=facade,
-        work_tree=root,
-        index=index,
-        stdin=b"".join(os.fsencode(path) + b"\0" for path in paths),
-        timeout=300.0,
-        pass_fds=(desk.descriptor,),
-    )
+    with brief(desk.index.with_name("restore")) as index:
+        await git.run("read-tree", commit, git_dir=facade, index=index)
+        await git.run(
+            *("checkout-index", "--force", "-z", "--stdin"),
+            git_dir=facade,
+            work_tree=root,
+            index=index,
+            stdin=b"".join(os.fsencode(path) + b"\0" for path in paths),
+            timeout=300.0,
+            pass_fds=(desk.descriptor,),
+        )
     await asyncio.to_thread(files.sync_all, root, paths)

@@ -14,12 +14,12 @@ from sf import files
 from sf.containment import TEMPORARY
 from sf.errors import GitFailed, WorkspaceFailed
 from sf.workspaces._transfer import present
+from sf.workspaces.changes import GITLINK
 from sf.workspaces.git import Git, Output
 
 # git opens these by name while it lists or adds files, and waits for ever on one that is a FIFO.
 _OPENED_BY_NAME = {".gitattributes", ".gitignore", ".gitmodules", ".mailmap"}
 _DIRECTORY_BITS = 0o700
-_LINK = "160000"
 
 
 class _Listing(msgspec.Struct, frozen=True):
@@ -67,7 +67,7 @@ class Snapshot:
         unusable = [name for name in names if not _is_content(self._folder / name, name in links)]
         # A gitlink whose folder is still there stays as it was committed, whatever is inside the folder.
         await self._update("--force-remove", names=[name for name in unusable if name not in links])
-        skipped = {*unusable, *(name for name in links if _is_directory(self._folder / name))}
+        skipped = {*unusable, *(name for name in links if files.is_folder(self._folder / name))}
         changed = [name for name in names if name not in skipped]
         # Before a tree names them: files that a power cut empties would pass for what somebody made of them.
         await asyncio.to_thread(files.sync_all, self._folder, changed)
@@ -95,7 +95,7 @@ class Snapshot:
     async def _enter_anew(self) -> bool:
         """Enter anew, from the folder, what is entered without an object; whether there is any."""
         entries = (await self._run("ls-files", "-z", "--stage")).names()
-        objects = {entry: entry.split()[1] for entry in entries if not entry.startswith(_LINK)}
+        objects = {entry: entry.split()[1] for entry in entries if not entry.startswith(GITLINK)}
         kept = set(await present(self._git, self._git_dir, objects.values()))
         unkept = [entry for entry, name in objects.items() if name not in kept]
         # Given like this, no time and size are known of the file, by which git would pass it over.
@@ -159,7 +159,7 @@ def _parsed(records: list[str]) -> _Listing:
             content[path] = None
         else:
             entries.append(path)
-            if head[2:].startswith(_LINK):
+            if head[2:].startswith(GITLINK):
                 links.add(path)
     return _Listing(entries, links, deleted, list(content))
 
@@ -200,28 +200,22 @@ def _shadowed(folder: Path, paths: list[str]) -> set[str]:
 
     def beyond(parent: str) -> bool:
         if parent not in known:
-            known[parent] = beyond(parent.rpartition("/")[0]) or not _is_directory(folder / parent)
+            known[parent] = beyond(parent.rpartition("/")[0]) or not files.is_folder(folder / parent)
         return known[parent]
 
     return {path for path in paths if beyond(path.rpartition("/")[0])}
 
 
 def _mode(path: Path) -> int:
-    try:
-        return path.lstat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return 0
+    status = files.lstat(path)
+    return status.st_mode if status is not None else 0
 
 
 def _strewn(path: Path) -> list[str]:
     """What lies in a submodule's folder although its repository is not there."""
-    if not _is_directory(path) or os.path.lexists(path / ".git"):
+    if not files.is_folder(path) or os.path.lexists(path / ".git"):
         return []
     return sorted(entry.name for entry in path.iterdir())
-
-
-def _is_directory(path: Path) -> bool:
-    return stat.S_ISDIR(_mode(path))
 
 
 def _is_content(path: Path, is_link: bool) -> bool:

@@ -11,10 +11,9 @@ from pathlib import Path
 
 from sf.files import is_folder, lstat
 from sf.workspaces._layout import Layout, read_small
-from sf.workspaces.changes import EMPTY_TREE, FileChange
+from sf.workspaces.changes import EMPTY_TREE, GITLINK, FileChange
 from sf.workspaces.git import Git
 
-_GITLINK = "160000"
 _UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "sequencer")
 
 
@@ -86,7 +85,7 @@ def in_the_way(root: Path, changes: Iterable[FileChange]) -> list[str]:
     found: set[str] = set()
     for change in listed:
         # A submodule's folder holds a repository of its own, which git removes for a file that replaces it.
-        if change.status == "A" or (change.status == "T" and change.old_mode == _GITLINK):
+        if change.status == "A" or (change.status == "T" and change.old_mode == GITLINK):
             found |= _obstacles(root, change.path, gone)
     return sorted(found)
 

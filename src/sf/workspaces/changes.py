@@ -11,6 +11,8 @@ from sf.workspaces.git import Git
 
 # Gitlinks stay visible whatever .gitmodules says about ignoring them; nothing of a file's attributes runs.
 FLAGS = ("--no-ext-diff", "--no-textconv", "--no-renames", "--no-color", "--ignore-submodules=none")
+GITLINK = "160000"
+"""The mode of a commit of another repository: a submodule."""
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """The tree without files, which every repository has."""
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from sf.errors import GitFailed, WorkspaceFailed
-from sf.unbroken import to_the_end
+from sf.unbroken import or_undone
 
 _CHUNK = 1 << 16
 _GRACE = 1.0
@@ -165,26 +165,20 @@ class Git:
         command.append(f"--git-dir={call.git_dir}")
         if call.work_tree is not None:
             command.append(f"--work-tree={call.work_tree}")
-        starting = asyncio.ensure_future(
-            asyncio.create_subprocess_exec(
-                *command,
-                *call.args,
-                stdin=stdin,
-                stdout=stdout,
-                stderr=asyncio.subprocess.PIPE,
-                cwd=call.work_tree or call.git_dir,
-                env=self._environment(call),
-                start_new_session=True,
-                pass_fds=(*self._held, *call.pass_fds),
-            )
+        starting = asyncio.create_subprocess_exec(
+            *command,
+            *call.args,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=call.work_tree or call.git_dir,
+            env=self._environment(call),
+            start_new_session=True,
+            pass_fds=(*self._held, *call.pass_fds),
         )
         try:
-            return await asyncio.shield(starting)
-        except asyncio.CancelledError:
             # asyncio would kill it outright, and a git killed so leaves its locks.
-            with contextlib.suppress(OSError):
-                await kill(await to_the_end(starting))
-            raise
+            return await or_undone(starting, kill)
         except (FileNotFoundError, NotADirectoryError) as error:
             if error.filename == "git":
                 raise WorkspaceFailed("git is not installed", hint="install git 2.38 or newer") from error

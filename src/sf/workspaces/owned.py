@@ -96,8 +96,11 @@ class OwnedRepository:
     def clear_locks(self) -> list[str]:
         """Remove what killed git processes left locked; only while no git process can be at work here.
 
-        And the folders in which they gathered objects: what is there was never anybody's.
+        And the folders in which they gathered objects, and what sf was writing beside an index when it was
+        killed: what is there was never anybody's.
         """
+        for half in (self._path / "worktrees").glob(".*.new"):
+            half.unlink()
         for half in self.objects.glob("tmp_objdir-*"):
             shutil.rmtree(half)
         found = [self._path / f"{name}.lock" for name in ("HEAD", "config", "packed-refs", "shallow")]
@@ -256,16 +259,16 @@ class OwnedRepository:
             "rev-list", "--parents", "--ancestry-path", between, "--", git_dir=self._path
         )
         parents = {commit: above for commit, *above in map(str.split, after.text().splitlines())}
-        merges = [commit for commit, above in parents.items() if tip in above[1:]]
         line = await self.git.run("rev-list", "--first-parent", between, "--", git_dir=self._path)
         # One by one: git does not look for a path through the parents that it was told to leave out.
         joined = [commit for commit in line.text().split() if commit in parents]
-        if joined and tip in parents[joined[-1]]:
-            return tip if parents[joined[-1]][0] == tip else joined[-1]
-        if merges:
-            # Even if it is on another's line by now: a person may have merged the branch into theirs.
-            return merges[-1]
-        return joined[-1] if joined and parents[joined[-1]][0] != tip else tip
+        if not joined or parents[joined[-1]][0] == tip:
+            return tip
+        if tip in parents[joined[-1]]:
+            return joined[-1]
+        # A person may have merged the branch into theirs, and their line is the branch's now.
+        merges = [commit for commit, above in parents.items() if tip in above[1:]]
+        return merges[-1] if merges else joined[-1]
 
     async def show_file(self, commit: str, path: str, limit: int) -> bytes | None:
         """Return the first `limit` bytes of a file (a link's target for a link), or None if it has none."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sf.workspaces import _index
+from sf.workspaces._index_file import is_whole
 from sf.workspaces.owned import OwnedRepository
 
 _GUARDS = "refs/sf/index/"
@@ -42,13 +44,19 @@ def _packs(objects: Path) -> list[Path]:
 
 
 async def _guard_indexes(owned: OwnedRepository) -> dict[str, str]:
-    """Refs to the trees of all private indexes, which git does not know to be in use."""
+    """Refs to the trees of all private indexes, which git does not know to be in use.
+
+    One that is damaged names nothing: it is made anew from its branch and from what was laid out last.
+    """
     for name, tree in (await owned.refs(_GUARDS)).items():
         await owned.delete_ref(name, tree)
-    guards = {}
-    for number, index in enumerate(sorted((owned.git_dir / "worktrees").glob("*.index"))):
-        output = await owned.git.run("write-tree", git_dir=owned.git_dir, index=index)
-        name = f"{_GUARDS}{number}"
-        await owned.set_ref(name, output.text())
-        guards[name] = output.text()
+    trees: list[str] = []
+    for index in _index.every(owned):
+        if is_whole(index):
+            trees.append((await owned.git.run("write-tree", git_dir=owned.git_dir, index=index)).text())
+        if (laid_out := await _index.laid_out(owned, index)) is not None:
+            trees.append(laid_out)
+    guards = {f"{_GUARDS}{number}": tree for number, tree in enumerate(trees)}
+    for name, tree in guards.items():
+        await owned.set_ref(name, tree)
     return guards

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sf.containment import sanitize
 from sf.workspaces import parked
+from sf.workspaces._index_file import brief
 from sf.workspaces._snapshot import Snapshot
 from sf.workspaces.owned import OwnedRepository
 from sf.workspaces.refusals import BranchMoved
@@ -74,13 +75,10 @@ async def park_folder(owned: OwnedRepository, folder: Path) -> str | None:
     None for a folder with a repository inside, which a tree cannot hold.
     """
     index = owned.git_dir / "worktrees" / f"rescue-{sanitize(folder.name)[:60]}.index"
-    index.unlink(missing_ok=True)
-    snapshot = Snapshot(owned.git, owned.git_dir, folder, index)
-    try:
+    with brief(index):
+        snapshot = Snapshot(owned.git, owned.git_dir, folder, index)
         if await snapshot.nested():
             return None
         tree = await snapshot.take()
         commit = await owned.commit_tree(tree, [], f"Rescued from {folder.name}")
-    finally:
-        index.unlink(missing_ok=True)
     return await park(owned, folder.name, commit)

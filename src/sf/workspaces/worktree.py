@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import os
 import secrets
 import shutil
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from sf import files
-from sf.containment import sanitize
 from sf.errors import GitFailed, WorkspaceFailed
-from sf.workspaces import _agent_git, _inner, rescue
+from sf.workspaces import _agent_git, _index, _inner, rescue
+from sf.workspaces._index_file import brief, is_whole, unlock
 from sf.workspaces._snapshot import Snapshot
 from sf.workspaces.changes import FileChange
 from sf.workspaces.owned import OwnedRepository
@@ -34,7 +32,7 @@ class Worktree:
         self.branch = branch
         self._disposable = disposable
         """Whether nobody works in it: what a tree cannot hold is then thrown away instead of set aside."""
-        self._index = _index_of(owned, folder)
+        self._index = _index.place(owned, folder)
 
     @classmethod
     async def ensure(
@@ -47,9 +45,9 @@ class Worktree:
             await owned.set_ref(worktree.ref, base, None)
         if folder.is_dir() and not folder.is_symlink():
             # One run at a time owns a worktree, so a lock here is that of a git process that was killed.
-            worktree._index.with_name(f"{worktree._index.name}.lock").unlink(missing_ok=True)
+            unlock(worktree._index)
             if not worktree._index.exists():
-                await _read_tree(owned, worktree._index, await worktree.head())
+                await _index.make_anew(owned, worktree._index, await worktree.head())
             if not (folder / ".git").is_dir():
                 await worktree.refresh_agent_git()
             return worktree, False
@@ -88,12 +86,9 @@ class Worktree:
         try:
             return await self._snapshot().take()
         except GitFailed:
-            if await asyncio.to_thread(_is_whole, self._index):
+            if await asyncio.to_thread(is_whole, self._index):
                 raise
-        # It only says what the folder was when it was last looked at.
-        fresh = self._index.with_name(f"{self._index.name}.fresh")
-        await _read_tree(self._owned, fresh, await self.head())
-        fresh.replace(self._index)
+        await _index.make_anew(self._owned, self._index, await self.head())
         return await self._snapshot().take()
 
     async def commit(self, message: str, *, tree: str | None = None, also: Sequence[str] = ()) -> str | None:
@@ -129,10 +124,8 @@ class Worktree:
         # The snapshot enters untracked files into the index, so that the checkout removes them.
         await self.snapshot()
         await self._clear_strangers()
-        began, paths = time.time_ns(), await self._owned.files(tree)
-        await _checkout(self._owned, self.folder, self._index, tree)
-        # What is laid out must not be found empty, and taken for what somebody made of it.
-        await asyncio.to_thread(files.sync_written, self.folder, paths, began)
+        _index.lay_out(self._index, tree, await self.head())
+        await _checkout(self._owned, self.folder, self._index, tree, keep=True)
 
     async def restore_paths(self, paths: Sequence[str], tree: str) -> None:
         """Bring single paths back to what they are in `tree`; everything else in the folder stays."""
@@ -144,15 +137,12 @@ class Worktree:
         for path in sorted(wanted):
             mode, _, object_id = known[path].split() if path in known else ("0", "", "0" * 40)
             lines.append(f"{mode} {object_id}\t{path}")
-        mended = self._index.with_name(f"{self._index.name}.mended")
-        try:
+        with brief(self._index.with_name(f"{self._index.name}.mended")) as mended:
             shutil.copyfile(self._index, mended)
             stdin = b"".join(os.fsencode(line) + b"\0" for line in lines)
             git, git_dir = self._owned.git, self._owned.git_dir
             await git.run("update-index", "-z", "--index-info", git_dir=git_dir, index=mended, stdin=stdin)
             mended_tree = (await git.run("write-tree", git_dir=git_dir, index=mended)).text()
-        finally:
-            mended.unlink(missing_ok=True)
         await self.checkout_tree(mended_tree)
 
     async def strangers(self) -> list[str]:
@@ -250,7 +240,7 @@ async def checkout_folder(owned: OwnedRepository, folder: Path, commit: str) -> 
     await _fill(owned, folder, commit)
     await asyncio.to_thread(
         _agent_git.write,
-        *(folder, owned.git_dir, _index_of(owned, folder), None, commit, owned.identity),
+        *(folder, owned.git_dir, _index.place(owned, folder), None, commit, owned.identity),
     )
 
 
@@ -297,24 +287,10 @@ def _vacate(owned: OwnedRepository, folder: Path) -> Path:
     if os.path.lexists(folder) and not folder.name.startswith("."):
         gone = folder.with_name(f".{folder.name}.gone-{secrets.token_hex(6)}")
         folder.rename(gone)
-    index = _index_of(owned, folder)
-    index.unlink(missing_ok=True)
+    index = _index.place(owned, folder)
     index.with_suffix(_SET_UP).unlink(missing_ok=True)
+    _index.remove(index)
     return gone
-
-
-def _index_of(owned: OwnedRepository, folder: Path) -> Path:
-    digest = hashlib.sha256(str(folder).encode("utf-8", "surrogateescape")).hexdigest()[:12]
-    return owned.git_dir / "worktrees" / f"{sanitize(folder.name)[:60]}-{digest}.index"
-
-
-def _is_whole(index: Path) -> bool:
-    """Return whether an index is what git wrote, by the checksum at its end."""
-    try:
-        content = index.read_bytes()
-    except FileNotFoundError:
-        return False
-    return content[:4] == b"DIRC" and hashlib.sha1(content[:-20]).digest() == content[-20:]
 
 
 async def _fill(owned: OwnedRepository, folder: Path, commit: str, *, keep: bool = False) -> None:
@@ -323,15 +299,13 @@ async def _fill(owned: OwnedRepository, folder: Path, commit: str, *, keep: bool
     With `keep` it is so after a power cut too.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    index = _index_of(owned, folder)
-    index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
-    index.unlink(missing_ok=True)
+    index = _index.place(owned, folder)
+    unlock(index)
+    _index.remove(index)
     temporary = folder.parent / f".{folder.name}.new-{secrets.token_hex(6)}"
     try:
         temporary.mkdir()
-        await _checkout(owned, temporary, index, commit)
-        if keep:
-            await asyncio.to_thread(files.sync_all, temporary, await owned.files(commit))
+        await _checkout(owned, temporary, index, commit, keep=keep)
         _agent_git.discard(folder)
         temporary.rename(folder)
     except BaseException:
@@ -339,7 +313,11 @@ async def _fill(owned: OwnedRepository, folder: Path, commit: str, *, keep: bool
         raise
 
 
-async def _checkout(owned: OwnedRepository, folder: Path, index: Path, tree: str) -> None:
+async def _checkout(owned: OwnedRepository, folder: Path, index: Path, tree: str, *, keep: bool) -> None:
+    """Make the folder and its index a tree; with `keep` its files are on the disk when this returns.
+
+    One that a power cut empties would be taken for what somebody made of it.
+    """
     await owned.git.run(
         *("read-tree", "--reset", "-u", tree),
         git_dir=owned.git_dir,
@@ -355,7 +333,5 @@ async def _checkout(owned: OwnedRepository, folder: Path, index: Path, tree: str
         index=index,
         ok=(0, 1),
     )
-
-
-async def _read_tree(owned: OwnedRepository, index: Path, tree: str) -> None:
-    await owned.git.run("read-tree", tree, git_dir=owned.git_dir, index=index)
+    if keep:
+        await asyncio.to_thread(files.sync_all, folder, await owned.files(tree))
