@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -30,7 +31,7 @@ async def or_undone(work: Awaitable[T], undo: Callable[[T], Awaitable[None]] | N
             undoing.result()
         # Each in its turn: the first may have been a time limit's, the second somebody who stops it all.
         for _ in range(aside):
-            _current().cancel()
+            await _cancelled_again()
         raise
 
 
@@ -44,6 +45,13 @@ async def _outwaited(task: asyncio.Future[T]) -> int:
             _current().uncancel()
             aside += 1
     return aside
+
+
+async def _cancelled_again() -> None:
+    """Let a cancellation count, without one that strikes whatever is awaited next."""
+    _current().cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)
 
 
 def _current() -> asyncio.Task[object]:

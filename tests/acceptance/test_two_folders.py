@@ -385,8 +385,10 @@ def test_a_store_belongs_to_one_repository(pair: tuple[Stage, Stage], tmp_path: 
     other = Stage(tmp_path / "other" / "project", tmp_path / "other" / ".sf")
     other.commit_anew("another beginning")
     other.project.global_config.write_text(here.project.global_config.read_text())
-    other.git("switch", "-q", "--detach")
-    steered = (other.sf("pause"), other.sf("abandon", goal, "not mine"))
+    other.git("symbolic-ref", "HEAD", "refs/heads/unborn")
+    steered = [other.sf("pause"), other.sf("abandon", goal, "begun with nothing")]
+    other.git("switch", "-q", "--detach", "main")
+    steered += [other.sf("pause"), other.sf("abandon", goal, "not mine")]
     for refused in (other.sf("auto"), other.sf("plan", "mine"), *steered):
         assert (refused.returncode, "store_foreign" in refused.stderr) == (2, True), refused.stderr
     assert [unit.station for unit in units.listed(here.read)] == [None]

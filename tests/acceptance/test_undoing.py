@@ -297,6 +297,16 @@ def test_a_killed_revert_stays_noted_beside_that_of_another_store(stage: Stage) 
     assert stage.unit(S1).reverted_at is not None and not reversals.noted(stage.project)
 
 
+def test_a_killed_revert_that_an_earlier_version_noted_is_told_once(stage: Stage) -> None:
+    _revert_killed(stage)
+    [note] = stage.project.runtime.glob("revert-slice_m1_s1*.json")
+    note.rename(note.with_name("revert-slice_m1_s1.json"))
+    stage.auto()
+    stage.auto()
+    assert len([event for event in stage.named(events.WARNING) if event.unit_id == S1]) == 1
+    assert stage.unit(S1).reverted_at is not None and not reversals.noted(stage.project)
+
+
 def test_a_killed_revert_that_was_reworded_since_is_told_and_can_be_said_again(stage: Stage) -> None:
     _revert_killed(stage)
     stage.git("commit", "-q", "--amend", "-m", "in my own words")

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
 from sf.errors import BadUsage, GitFailed, NotARepository, UnsupportedRepository
+from sf.workspaces import _facade, _layout
+from sf.workspaces._layout import Layout
 from sf.workspaces._merge import merge_trees
 from sf.workspaces.git import Call, Git, failure
 from sf.workspaces.owned import OwnedRepository
@@ -128,6 +132,22 @@ async def test_head_branches_and_tracked_files(project: Project) -> None:
     assert await user.tracked_files() == [".gitignore", "README.md", "src/a.py", "src/b.py"]
     user_git(project.root, "checkout", "-q", "--detach")
     assert await user.head() == Head(None, commit)
+
+
+def test_two_that_open_a_project_for_the_first_time_at_once_both_do(tmp_path: Path) -> None:
+    user_git(tmp_path, "init", "-q", "project")
+    layout = _layout.locate(tmp_path / "project")
+    with ThreadPoolExecutor(2) as pool:
+        for number in range(50):
+            facade, both = tmp_path / str(number), Barrier(2)
+            opening = [pool.submit(_built, layout, facade, both) for _ in range(2)]
+            assert [one.result(timeout=60) for one in opening] == [True, True]
+
+
+def _built(layout: Layout, facade: Path, both: Barrier) -> bool:
+    both.wait()
+    _facade.build(layout, facade)
+    return (facade / "objects").is_dir()
 
 
 async def test_an_index_that_is_split_without_any_setting_is_refused(tmp_path: Path) -> None:

@@ -67,3 +67,14 @@ async def test_a_stop_that_comes_while_a_time_limit_is_undone_is_heard() -> None
     undone.set()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_two_limits_that_ran_out_cancel_nothing_that_comes_after_them() -> None:
+    async def run() -> str:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.03), asyncio.timeout(0.01):
+                await or_undone(asyncio.sleep(0.02, 1), lambda _: asyncio.sleep(0.03))
+        await asyncio.sleep(0)
+        return "went on"
+
+    assert await asyncio.create_task(run()) == "went on"

@@ -18,12 +18,13 @@ from sf.workspaces.repository import UserRepository
 def require_kin(project: Project, place: Place) -> None:
     """The same for a command that only steers, where one look at what is on record tells mostly enough."""
     if _is_shared(place):
-        asyncio.run(_require_kin(project, place))
+        # Not in a thread, which Ctrl-C would wait for when the server is silent.
+        asyncio.run(_require_kin(project, place, transact(place, roots.known)))
 
 
-async def _require_kin(project: Project, place: Place) -> None:
+async def _require_kin(project: Project, place: Place, known: list[str]) -> None:
     user = await UserRepository.open(project.root, project.facade, Git())
-    if not await user.has_any(await asyncio.to_thread(transact, place, roots.known)):
+    if not await user.has_any(known):
         await require(project, place, user)
 
 
@@ -40,8 +41,10 @@ async def require(project: Project, place: Place, user: UserRepository) -> None:
     if not _is_shared(place):
         return
     firsts, now = await user.first_commits(), SystemClock().now()
+    if firsts is None:
+        return
     known = await asyncio.to_thread(transact, place, roots.known)
-    if set(firsts) <= set(known):
+    if firsts and set(firsts) <= set(known):
         return
     kin = await user.has_any(known)
     ours = await asyncio.to_thread(

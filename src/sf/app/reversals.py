@@ -48,23 +48,29 @@ class Found(msgspec.Struct, frozen=True):
 def note(project: Project, reversal: Reversal) -> None:
     """Keep what is about to be landed, durably."""
     project.runtime.mkdir(parents=True, exist_ok=True)
-    files.put(_file(project, reversal.unit_id, reversal.created_at), msgspec.json.encode(reversal), sync=True)
+    name = f"{_PREFIX}{reversal.unit_id.replace('/', '_')}-{reversal.created_at}.json"
+    files.put(project.runtime / name, msgspec.json.encode(reversal), sync=True)
 
 
 def drop(project: Project, unit: Unit) -> None:
     """Forget what was noted of a unit, durably: one that came back would be recorded a second time."""
-    file = _file(project, unit.id, unit.created_at)
-    if file.exists():
-        file.unlink()
-        files.sync_path(project.runtime)
+    for file, each in _notes(project).items():
+        if (each.unit_id, each.created_at) == (unit.id, unit.created_at):
+            file.unlink()
+            files.sync_path(project.runtime)
 
 
 def noted(project: Project) -> list[Reversal]:
     """What was noted and neither recorded nor dropped; one whose writing was cut off is nothing."""
-    found = []
+    return list(_notes(project).values())
+
+
+def _notes(project: Project) -> dict[Path, Reversal]:
+    """What was noted, by the file it is in: earlier versions named those otherwise."""
+    found = {}
     for file in sorted(project.runtime.glob(f"{_PREFIX}*.json")):
         with contextlib.suppress(FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
-            found.append(msgspec.json.decode(file.read_bytes(), type=Reversal))
+            found[file] = msgspec.json.decode(file.read_bytes(), type=Reversal)
     return found
 
 
@@ -115,7 +121,3 @@ async def _record(
     marked = await database.write(write)
     told = "its revert was cut off after it had landed, and is recorded now"
     return Found(unit.id, told, marked, [str(folder) for folder in folders if folder is not None])
-
-
-def _file(project: Project, unit_id: str, created_at: int) -> Path:
-    return project.runtime / f"{_PREFIX}{unit_id.replace('/', '_')}-{created_at}.json"

@@ -53,4 +53,9 @@ def _link(link: Path, target: Path) -> None:
         if link.readlink() == target:
             return
         link.unlink()
-    link.symlink_to(target)
+    try:
+        link.symlink_to(target)
+    except FileExistsError:
+        # Another process opens the same project.
+        if link.readlink() != target:
+            raise

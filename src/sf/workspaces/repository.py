@@ -147,10 +147,12 @@ class UserRepository:
         """Return the commit of a branch, or None when there is no such branch."""
         return await read_ref(self._git, self.git_dir, f"refs/heads/{branch}")
 
-    async def first_commits(self) -> list[str]:
-        """Return every commit that HEAD's history begins with; none where its beginning is not here."""
+    async def first_commits(self) -> list[str] | None:
+        """Return every commit that HEAD's history begins with, or None where its beginning is not here."""
         head = await self.head()
-        if head.commit is None or (self.common_dir / "shallow").exists():
+        if (self.common_dir / "shallow").exists():
+            return None
+        if head.commit is None:
             return []
         output = await self._git.run("rev-list", "--max-parents=0", head.commit, git_dir=self.git_dir)
         return output.text().split()

@@ -15,7 +15,7 @@ from sf.errors import GitFailed, WorkspaceFailed
 from sf.workspaces import _agent_git, _index, _inner, rescue
 from sf.workspaces._index_file import brief, is_whole, unlock
 from sf.workspaces._snapshot import Snapshot
-from sf.workspaces.changes import FileChange
+from sf.workspaces.changes import FileChange, between
 from sf.workspaces.owned import OwnedRepository
 
 _SET_UP = ".set-up"
@@ -31,7 +31,8 @@ class Worktree:
         self.folder = folder
         self.branch = branch
         self._disposable = disposable
-        """Whether nobody works in it: what a tree cannot hold is then thrown away instead of set aside."""
+        """Whether nobody works in it: what a tree cannot hold is then thrown away instead of set aside, and
+        nothing in it has to outlive a power cut."""
         self._index = _index.place(owned, folder)
 
     @classmethod
@@ -120,12 +121,20 @@ class Worktree:
         await self.refresh_agent_git()
 
     async def checkout_tree(self, tree: str) -> None:
-        """Make the folder exactly `tree`, ignored files aside; the branch stays where it is."""
+        """Make the folder exactly `tree`, ignored files aside; the branch stays where it is.
+
+        Where somebody works its files are on the disk when this returns: one that a power cut empties would be
+        taken for what somebody made of it.
+        """
         # The snapshot enters untracked files into the index, so that the checkout removes them.
-        await self.snapshot()
+        before = await self.snapshot()
         await self._clear_strangers()
-        _index.lay_out(self._index, tree, await self.head())
-        await _checkout(self._owned, self.folder, self._index, tree, keep=True)
+        if not self._disposable:
+            _index.lay_out(self._index, tree, await self.head())
+        await _checkout(self._owned, self.folder, self._index, tree)
+        if not self._disposable:
+            changed = await between(self._owned.git, self._owned.git_dir, before, tree)
+            await asyncio.to_thread(files.sync_all, self.folder, [change.path for change in changed])
 
     async def restore_paths(self, paths: Sequence[str], tree: str) -> None:
         """Bring single paths back to what they are in `tree`; everything else in the folder stays."""
@@ -305,7 +314,9 @@ async def _fill(owned: OwnedRepository, folder: Path, commit: str, *, keep: bool
     temporary = folder.parent / f".{folder.name}.new-{secrets.token_hex(6)}"
     try:
         temporary.mkdir()
-        await _checkout(owned, temporary, index, commit, keep=keep)
+        await _checkout(owned, temporary, index, commit)
+        if keep:
+            await asyncio.to_thread(files.sync_all, temporary, await owned.files(commit))
         _agent_git.discard(folder)
         temporary.rename(folder)
     except BaseException:
@@ -313,11 +324,7 @@ async def _fill(owned: OwnedRepository, folder: Path, commit: str, *, keep: bool
         raise
 
 
-async def _checkout(owned: OwnedRepository, folder: Path, index: Path, tree: str, *, keep: bool) -> None:
-    """Make the folder and its index a tree; with `keep` its files are on the disk when this returns.
-
-    One that a power cut empties would be taken for what somebody made of it.
-    """
+async def _checkout(owned: OwnedRepository, folder: Path, index: Path, tree: str) -> None:
     await owned.git.run(
         *("read-tree", "--reset", "-u", tree),
         git_dir=owned.git_dir,
@@ -333,5 +340,3 @@ async def _checkout(owned: OwnedRepository, folder: Path, index: Path, tree: str
         index=index,
         ok=(0, 1),
     )
-    if keep:
-        await asyncio.to_thread(files.sync_all, folder, await owned.files(tree))
