@@ -8,6 +8,8 @@ import signal
 import time
 from typing import Any
 
+import pytest
+
 from sf.app import reports
 from sf.domain.events import AUTO_LOOP, TURN_ENDED, Event
 from sf.domain.spending import Caps
@@ -161,11 +163,17 @@ def test_a_unit_without_money_is_let_go_when_its_next_step_is_cheaper(stage: Sta
     assert stage.unit("milestone/m1").hold_kind is None
 
 
-def test_a_unit_is_let_go_when_its_next_step_became_cheaper_while_it_was_refused(stage: Stage) -> None:
-    """The limit is lowered under a run, whose requests are still priced by the old one."""
-    text = SHORT + "[budget]\nunit_usd = 1.3\n"
+@pytest.mark.parametrize("tick", ["100ms", "1s"])
+def test_a_unit_is_let_go_when_its_next_step_became_cheaper_while_it_was_refused(
+    stage: Stage, tick: str
+) -> None:
+    """The limit is lowered under a run, whose requests are still priced by the old one.
+
+    With a long tick the run has begun and ended between two of them.
+    """
+    text = SHORT.replace('tick = "100ms"', f'tick = "{tick}"') + "[budget]\nunit_usd = 1.3\n"
     stage.configure(text)
-    dear = call("bash", command="sleep 1 # " + "x" * 1600)
+    dear = call("bash", command="sleep 0.3 # " + "x" * 1600)
     turns = (write("a.txt"), dear, write("c.txt"), say())
     stage.script(plan_scene(ONE), scene("execute", *turns), *PASSING, price={"input": 0, "output": 1000})
     stage.plan()
@@ -287,10 +295,24 @@ def test_the_loop_does_not_end_beside_a_parked_unit_that_has_room_by_now(stage: 
     assert room is not None and not [item for item in left if item.data["wanted"] <= room]
 
 
-def test_a_default_amount_is_given_once_for_all_who_wait_for_it(stage: Stage) -> None:
+def test_a_unit_whose_time_is_up_gets_the_default_and_not_the_room_of_a_run_beside_it(stage: Stage) -> None:
+    """It took what a run between two requests had left for a moment, and so in turns, each for nothing."""
+    _answered_by_default(stage, "900ms")
+    work = [call("bash", command="sleep 0.4") for _ in range(6)]
+    _two_slices(stage, 2.2, *work, latency_ms=300)
+    assert stage.auto().ending == "done"
+    asked = stage.read.all("SELECT answered_by FROM attention WHERE kind = 'budget'")
+    assert {row["answered_by"] for row in asked} == {"default"} and len(asked) <= 2
+
+
+def _answered_by_default(stage: Stage, deadline: str) -> None:
     (stage.home / "config.toml").write_text(
-        '[memory]\nmode = "off"\n[attention]\ndefaults.budget = "20"\ndeadlines.budget = "1500ms"\n'
+        f'[memory]\nmode = "off"\n[attention]\ndefaults.budget = "20"\ndeadlines.budget = "{deadline}"\n'
     )
+
+
+def test_a_default_amount_is_given_once_for_all_who_wait_for_it(stage: Stage) -> None:
+    _answered_by_default(stage, "1500ms")
     stage.configure(SHORT + "[budget]\nmilestone_usd = 1.5\n")
     names = ("S1", "S2", "S3")
     stage.script(

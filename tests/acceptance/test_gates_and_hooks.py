@@ -228,6 +228,25 @@ def test_of_a_unit_that_one_post_unit_hook_refuses_the_others_are_told(stage: St
     assert (stage.root.parent / "told").read_text() == "task/m1/s1/t1\n"
 
 
+def test_a_post_unit_hook_that_could_not_be_started_is_told_at_the_next_start_and_no_other(
+    stage: Stage,
+) -> None:
+    heard = stage.root.parent / "heard"
+    for name in ("one", "two"):
+        stage.hook(name, f"#!/bin/sh\ncat >/dev/null\necho {name} $SF_UNIT_ID >> {heard}\n")
+    _ready(stage, CONFIG + '[harness.hooks]\npost_unit = ["./.sf/hooks/one.sh", "./.sf/hooks/two.sh"]\n')
+    with (stage.root / ".sf" / "hooks" / "two.sh").open("r+"):
+        # The kernel runs no file that somebody is writing.
+        ended = stage.auto()
+    assert ended.ending == "failed" and "could not be told" in ended.detail
+    assert [line.split()[0] for line in heard.read_text().splitlines()] == ["one"]
+    assert stage.auto().ending == "done"
+    lines = heard.read_text().splitlines()
+    assert len(lines) == len(set(lines)), "each is told once of each unit"
+    told = [{line.split()[1] for line in lines if line.startswith(name)} for name in ("one", "two")]
+    assert told[0] == told[1] == {"task/m1/s1/t1", "slice/m1/s1", "milestone/m1"}
+
+
 @pytest.mark.conforms("C-17")
 @pytest.mark.parametrize("kind", ["post_unit", "pre_dispatch"])
 def test_a_refusal_interrupts_what_runs_and_charges_nothing(stage: Stage, kind: str) -> None:

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import selectors
 import signal
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -199,3 +202,36 @@ async def test_many_runs_leak_no_descriptor_and_are_cheap(tmp_path: Path) -> Non
     await asyncio.gather(*(bash("echo x", tmp_path) for _ in range(20)))
     assert len(os.listdir("/proc/self/fd")) <= before + 1  # noqa: PTH208
     assert sorted(times)[10] < 0.05
+
+
+class _Full(selectors.EpollSelector):
+    """Watches nothing more from some moment on, as the kernel's limit makes it."""
+
+    room = 100
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        self.room -= 1
+        if self.room < 0:
+            raise OSError(errno.ENOSPC, "no room for another watch")
+        return super().register(fileobj, events, data)
+
+
+@pytest.mark.parametrize("room", [0, 1])
+def test_a_process_that_cannot_be_watched_is_ended(tmp_path: Path, room: int) -> None:
+    async def run() -> None:
+        selector.room = room
+        with pytest.raises(OSError, match="no room for another watch"):
+            await bash("sleep 60", tmp_path)
+        selector.room = 100
+
+    selector = _Full()
+    loop = asyncio.SelectorEventLoop(selector)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    try:
+        loop.run_until_complete(run())
+    finally:
+        after = len(list(Path("/proc/self/fd").iterdir()))
+        loop.close()
+    assert after == before
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    assert not [pid for pid in children if b"sleep 60" in Path(f"/proc/{pid}/cmdline").read_bytes()]

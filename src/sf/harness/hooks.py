@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
 import shlex
@@ -44,8 +45,8 @@ DEFAULT_TIMEOUTS: dict[str, float] = {
 }
 
 
-_SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC, errno.EIO, errno.EROFS)
-"""Why a machine starts no process for the moment, whatever the hook is."""
+_SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC, errno.ETXTBSY)
+"""Why no process is started for the moment, whatever the hook is; the last while somebody saves it."""
 _FIRST_LINE = 256
 """More of a first line the kernel does not read either."""
 
@@ -173,8 +174,9 @@ class HookRunner:
                 kill_after=1.0,
             )
             if done.timed_out:
-                # What left the process group is ended too.
-                await asyncio.to_thread(orphans.end, [orphans.hook_mark(mark)])
+                # What left the process group is ended too. It has been told, whether that works or not.
+                with contextlib.suppress(OSError):
+                    await asyncio.to_thread(orphans.end, [orphans.hook_mark(mark)])
         return done
 
     @property

@@ -137,20 +137,44 @@ class _Group:
             pass_fds=tuple(pass_fds),
         )
         self.pid = self._process.pid
-        self._pidfd = os.pidfd_open(self.pid)
         self._exited = asyncio.Event()
         self._eof = asyncio.Event()
+        self._pidfd = self._out = self._in = -1
+        try:
+            self._watch(stdin)
+        except OSError:
+            # Nobody would see it end, and it would go on by itself.
+            self._discard()
+            raise
+
+    def _watch(self, stdin: bytes) -> None:
+        """Have the event loop look after its exit and its pipes."""
+        self._pidfd = os.pidfd_open(self.pid)
         self._loop.add_reader(self._pidfd, self._on_exit)
         assert self._process.stdout is not None
         self._out = self._process.stdout.fileno()
         os.set_blocking(self._out, False)
         self._loop.add_reader(self._out, self._on_output)
         self._pending = memoryview(stdin)
-        self._in = -1
         if self._process.stdin is not None:
             self._in = self._process.stdin.fileno()
             os.set_blocking(self._in, False)
             self._loop.add_writer(self._in, self._on_writable)
+
+    def _discard(self) -> None:
+        """Kill what was started, and release whatever was registered for it."""
+        self._signal(signal.SIGKILL)
+        for descriptor in (self._pidfd, self._out):
+            if descriptor >= 0:
+                self._loop.remove_reader(descriptor)
+        if self._in >= 0:
+            self._loop.remove_writer(self._in)
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        self._process.wait()
 
     def _on_exit(self) -> None:
         self._loop.remove_reader(self._pidfd)

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from sf.domain import events
 from sf.domain.phases import Phase
+from sf.domain.reverting import work_subject
 from sf.domain.runs import Lease
 from sf.domain.units import Unit
 from sf.errors import BadUsage, GitFailed, HookFailed, HookTimeout, SfError, WorkspaceFailed
@@ -145,7 +146,7 @@ def _merges(desk: Desk, unit: Unit) -> bool:
 
 
 def _message(unit: Unit) -> str:
-    return f"{unit.title}\n\nSf-Unit: {unit.id}\n"
+    return f"{work_subject(unit.title)}\n\nSf-Unit: {unit.id}\n"
 
 
 async def _keep_unmerged(desk: Desk, unit: Unit, head: str, worktree: Worktree) -> None:

@@ -168,7 +168,8 @@ class Loop:
         self._wake.clear()
         await self._reload()
         seen = await self._apply_intents(self._upkeep.look())
-        seen = await self._upkeep.see_to(seen, running=bool(self._roster))
+        running = len(self._roster)
+        seen = await self._upkeep.see_to(seen, running=running > 0, ended=self._dispatched - running)
         if await self._purse.look(seen, running=len(self._roster)):
             seen = self._upkeep.look()
         await self._close_units()

@@ -7,13 +7,13 @@ from functools import partial
 
 from sf.domain.attention import Question
 from sf.domain.clock import Instant
-from sf.domain.spending import Account, breach
 from sf.domain.units import BRANCH, PATHS, RECHECKED, HoldKind, Unit
 from sf.domain.utf8 import unquoted
 from sf.harness import lifecycle
 from sf.harness.billing import terms
 from sf.harness.desk import Desk
-from sf.store import attention, leases, spending, units
+from sf.scheduler.allotment import Allotment
+from sf.store import attention, units
 from sf.store.tx import Tx
 
 
@@ -21,6 +21,7 @@ async def recheck(desk: Desk, now: Instant) -> None:
     """Let every parked unit go whose condition is no longer there; what git is needed for comes last."""
     waiting = [unit for unit in units.held(desk.database.read, desk.station) if unit.hold_kind in RECHECKED]
     dirty: set[str] | None = None
+    allotment = Allotment(desk.database.read, desk.rules.caps)
     for unit in sorted(waiting, key=lambda unit: unit.hold_kind is HoldKind.CHECKOUT_DIRTY):
         asked = _asked(desk.database.read, unit)
         if unit.hold_kind is HoldKind.CHECKOUT_DIRTY and (branch := _missed(asked)):
@@ -32,7 +33,9 @@ async def recheck(desk: Desk, now: Instant) -> None:
         elif unit.hold_kind is HoldKind.NO_EVIDENCE:
             over = _gates_since(desk, unit, asked)
         else:
-            over = _has_room(desk, unit, asked)
+            over = _has_room(desk, unit, asked, allotment)
+            if over and asked is not None:
+                allotment.take(asked)
         if over:
             await desk.database.write(partial(let_go, unit=unit, asked=asked, now=now))
 
@@ -69,7 +72,7 @@ def _gates_since(desk: Desk, unit: Unit, asked: Question | None) -> bool:
     return asked is not None and list(desk.rules.merge_gates(unit)) != asked.data.get("gates", [])
 
 
-def _has_room(desk: Desk, unit: Unit, asked: Question | None) -> bool:
+def _has_room(desk: Desk, unit: Unit, asked: Question | None, allotment: Allotment) -> bool:
     """Whether the scopes of a unit now have room for what it wanted, or that has become cheaper.
 
     How much cheaper is known only when the request is put together: the unit is let go to see, and if
@@ -77,30 +80,11 @@ def _has_room(desk: Desk, unit: Unit, asked: Question | None) -> bool:
     """
     if asked is None:
         return False
-    read = desk.database.read
     then = asked.data.get("terms", ())
     # Of two lists of different lengths one is unknown.
     if any(now < before for now, before in zip(terms(desk, unit.phase), then, strict=False)):
         return True
-    by = spending.payer(read, unit)
-    accounts = [spending.account(read, scope, key) for scope, key in by.keys().items()]
-    wanted = asked.data["wanted"]
-    return breach(accounts, desk.rules.caps, wanted) is None and _for_everyone(desk, by, accounts, wanted)
-
-
-def _for_everyone(desk: Desk, by: spending.Payer, accounts: list[Account], wanted: int) -> bool:
-    """Whether every run beside it may reserve again: one that is between two requests holds nothing just now.
-
-    Else they cut each other off in turns, until the money is gone and nothing is done.
-    """
-    read, keys = desk.database.read, by.keys()
-    others = [spending.payer(read, unit).keys() for unit in leases.running(read)]
-    for account in accounts:
-        running = sum(each.get(account.scope) == keys[account.scope] for each in others)
-        room = account.room(desk.rules.caps)
-        if running and room is not None and room + account.reserved < wanted * (1 + running):
-            return False
-    return True
+    return allotment.reaches(unit, asked)
 
 
 def _asked(tx: Tx, unit: Unit) -> Question | None:

@@ -10,11 +10,12 @@ from sf.domain import attention as rules_of_answers
 from sf.domain import decide
 from sf.domain.attention import ABANDON, ANSWERS, SESSION_BUDGET, Question
 from sf.domain.clock import Instant
-from sf.domain.spending import Breach, breach, micro_usd
+from sf.domain.spending import Breach, micro_usd
 from sf.domain.units import HoldKind, Unit
 from sf.errors import BadUsage, UnknownQuestion
 from sf.harness import lifecycle
 from sf.harness.rules import Rules
+from sf.scheduler.allotment import Allotment
 from sf.store import attention, blockers, records, sessions, spending, units
 from sf.store.tx import Tx
 
@@ -198,22 +199,23 @@ def answer_due(tx: Tx, rules: Rules, now: Instant, station: str = "") -> list[st
     withdraw_for_session(tx, rules, now, station)
     drop_unlawful(tx)
     due = [item for item in attention.waiting(tx) if item.due_at is not None and item.due_at <= now]
-    answered = []
+    allotment, answered = Allotment(tx, rules.caps), []
     for item in due:
-        if _is_paid_for(tx, item, rules):
+        if _is_paid_for(tx, item, allotment, station):
             # What another question about the same money was given is enough for this one too.
             lifecycle.release(tx, str(item.unit_id), "auto", now)
-            continue
-        give(tx, item, item.default_answer or "", "default", rules, now)
-        answered.append(item.id)
+        else:
+            give(tx, item, item.default_answer or "", "default", rules, now)
+            answered.append(item.id)
+        if item.kind == HoldKind.BUDGET:
+            allotment.take(item)
     withdraw_unneeded(tx, now)
     return answered
 
 
-def _is_paid_for(tx: Tx, question: Question, rules: Rules) -> bool:
-    """Whether a unit that asked for money has room by now for what it wanted."""
+def _is_paid_for(tx: Tx, question: Question, allotment: Allotment, station: str) -> bool:
+    """Whether a unit asked for money and there is enough by now; another folder's caps are not known here."""
     if question.kind != HoldKind.BUDGET or question.unit_id is None:
         return False
-    by = spending.payer(tx, units.get(tx, question.unit_id))
-    accounts = [spending.account(tx, scope, key) for scope, key in by.keys().items()]
-    return breach(accounts, rules.caps, question.data["wanted"]) is None
+    unit = units.get(tx, question.unit_id)
+    return unit.station in (None, station) and allotment.reaches(unit, question)

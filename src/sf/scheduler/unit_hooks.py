@@ -10,6 +10,10 @@ from sf.errors import HookFailed, HookTimeout, HookUntold
 from sf.harness.desk import Desk
 from sf.harness.notice import hook_variables
 from sf.harness.results import unit_result
+from sf.store import units
+
+_HEARD = "told_of_its_end"
+"""In a unit's metadata: the hooks that have heard of its end, when another could not be told yet."""
 
 
 async def ask(desk: Desk, unit: Unit) -> None:
@@ -23,15 +27,27 @@ async def ask(desk: Desk, unit: Unit) -> None:
 async def tell(desk: Desk, unit: Unit, payload: dict[str, Any]) -> None:
     """Tell every PostUnit hook. Raises the first HookFailed, when all of them have been told.
 
-    Raises HookUntold where one of them could not be: then all are to be told again.
+    Raises HookUntold where one of them could not be: those that have heard it are not told again.
     """
+    heard: list[str] = list(unit.metadata.get(_HEARD, ()))
+    untold: HookUntold | None = None
     refused: HookFailed | None = None
     for command in desk.hooks.commands("post_unit"):
+        if command in heard:
+            continue
         try:
             await _one(desk, "post_unit", command, unit, payload)
+        except HookUntold as error:
+            untold = untold or error
+            continue
         except HookFailed as error:
             desk.log.warning("hook failed", unit_id=unit.id, unit_type=unit.type, error=error.line())
-            refused = error if refused is None or isinstance(error, HookUntold) else refused
+            refused = refused or error
+        heard.append(command)
+    if untold is not None:
+        noted = {**unit.metadata, _HEARD: heard}
+        await desk.database.write(lambda tx: units.set_metadata(tx, unit.id, noted))
+        raise untold
     if refused is not None:
         raise refused
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from sf.domain.clock import Instant, drawn_in, has_passed
 from sf.domain.units import Status
-from sf.errors import StoreUnusable, WorkspaceFailed
+from sf.errors import SfError, WorkspaceFailed
 from sf.harness.desk import Desk
 from sf.harness.rules import Rules
 from sf.scheduler import claims, rechecks, recovery, replies
@@ -30,7 +30,8 @@ class Upkeep:
         self._holder = holder
         self._renewed_at = 0
         self._rechecked_at = 0
-        self._ran = False
+        self._ended = 0
+        """How many runs had ended when what is held was last looked at for their sake."""
         self._recheck_ms = _RECHECK_MS
         self._seen_at: Instant | None = None
 
@@ -39,8 +40,8 @@ class Upkeep:
         desk = self._desk
         return glance.look(desk.database.read, self._holder, desk.clock.now(), desk.station)
 
-    async def see_to(self, seen: Glance, *, running: bool) -> Glance:
-        """Do what is due; what is open afterwards."""
+    async def see_to(self, seen: Glance, *, running: bool, ended: int) -> Glance:
+        """Do what is due, where so many runs have ended by now; what is open afterwards."""
         now = self._desk.clock.now()
         if self._seen_at is None or now < self._seen_at:
             await self._draw_in(now)
@@ -49,10 +50,9 @@ class Upkeep:
         # Our own claims are renewed before others' are swept: a laptop that slept is not a crash.
         if running:
             await self._renew(now)
-        if self._ran and not running:
+        if not running and ended != self._ended:
             # What the last run held may be what a parked unit waits for, and the loop may end with this look.
-            self._rechecked_at = 0
-        self._ran = running
+            self._rechecked_at, self._ended = 0, ended
         done = [await self._sweep(seen, now), await self._wake_due(seen, now)]
         done += [await self._recheck_held(now), await self._answer_due(seen, now)]
         return self.look() if any(done) else seen
@@ -65,15 +65,15 @@ class Upkeep:
         while True:
             await asyncio.sleep(_RENEW_MS / 1000)
             if is_running():
-                # The tick renews them too, and tells what is wrong with the store.
-                with contextlib.suppress(StoreUnusable):
+                # The tick tries it again, and tells what is wrong with the store.
+                with contextlib.suppress(SfError):
                     await self._renew(self._desk.clock.now())
 
     async def _renew(self, now: Instant) -> None:
         if has_passed(_RENEW_MS, self._renewed_at, now):
-            self._renewed_at = now
             until = Instant(now + claims.LEASE_MS)
             await self._desk.database.write(lambda tx: leases.renew(tx, self._holder, until))
+            self._renewed_at = now
 
     async def _draw_in(self, now: Instant) -> None:
         """The clock was set back, perhaps before this start: nothing waits longer than it was meant to."""

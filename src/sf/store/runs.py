@@ -169,8 +169,9 @@ def last_writing(tx: Tx, owner_id: str, *, below: bool) -> Run | None:
 
 
 def last_tree(tx: Tx, unit_id: str) -> str | None:
-    """The tree that the unit's last writing run left, as it was judged."""
-    return next((run.tree for run in reversed(of_unit(tx, unit_id)) if run.tree), None)
+    """The tree that the unit's last writing run left, as it was judged; None where it could not be kept."""
+    run = last_writing(tx, unit_id, below=False)
+    return run.tree if run else None
 
 
 def turns(tx: Tx, run_id: str) -> Sequence[Row]:

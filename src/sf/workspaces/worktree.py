@@ -123,8 +123,8 @@ class Worktree:
     async def checkout_tree(self, tree: str) -> None:
         """Make the folder exactly `tree`, ignored files aside; the branch stays where it is.
 
-        Where somebody works its files are on the disk when this returns: one that a power cut empties would be
-        taken for what somebody made of it.
+        Where somebody works its files are on the disk when this returns: one that a power cut empties would
+        be taken for what somebody made of it.
         """
         # The snapshot enters untracked files into the index, so that the checkout removes them.
         before = await self.snapshot()

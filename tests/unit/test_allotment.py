@@ -1,0 +1,76 @@
+"""Who of the units that were parked for want of money may go on."""
+
+from __future__ import annotations
+
+from sf.domain import outcomes as o
+from sf.domain.attention import Question
+from sf.domain.spending import Caps
+from sf.harness.settle import Ending
+from sf.scheduler.allotment import Allotment
+from sf.store import attention, runs
+from tests.support.ground import Ground
+from tests.support.samples import milestone_plan, piece, task
+
+M = "milestone/m1"
+TASKS = [f"task/m1/s{number}/t1" for number in (1, 2, 3)]
+
+
+def _planned(ground: Ground) -> None:
+    """Three slices under one account, each with a task that could run."""
+    ground.plant()
+    slices = [piece(name, task(name)) for name in ("one", "two", "three")]
+    ground.run(M, o.Done(), o.Planned(milestone_plan(*slices)))
+
+
+def _parked(ground: Ground, unit_id: str, wanted: int) -> Question:
+    """A unit that had no room for its next request."""
+    ground.run(unit_id, o.Overspent("milestone", M, "no room", wanted))
+    return attention.of_unit(ground.read, unit_id)[0]
+
+
+def test_as_many_are_let_go_as_there_is_room_for(ground: Ground) -> None:
+    """Each was let go for the same room, and all but one were refused again."""
+    _planned(ground)
+    asked = [_parked(ground, name, 400) for name in TASKS]
+    too_little = Allotment(ground.read, Caps(milestone=300))
+    assert not too_little.reaches(ground.unit(TASKS[0]), asked[0])
+    allotment, found = Allotment(ground.read, Caps(milestone=1000)), []
+    for name, question in zip(TASKS, asked, strict=True):
+        found.append(allotment.reaches(ground.unit(name), question))
+        if found[-1]:
+            allotment.take(question)
+    assert found == [True, True, False]
+
+
+def test_room_is_left_for_what_runs_in_the_account_that_refused(ground: Ground) -> None:
+    """A run between two requests holds nothing just now, and would be cut off by who takes what it needs."""
+    _planned(ground)
+    asked = _parked(ground, TASKS[0], 600)
+    assert Allotment(ground.read, Caps(milestone=1000)).reaches(ground.unit(TASKS[0]), asked)
+    assert ground.claim(TASKS[1]) is not None
+    assert not Allotment(ground.read, Caps(milestone=1000)).reaches(ground.unit(TASKS[0]), asked)
+    assert Allotment(ground.read, Caps(milestone=1200)).reaches(ground.unit(TASKS[0]), asked)
+    assert Allotment(ground.read, Caps(milestone=1200, session=700)).reaches(ground.unit(TASKS[0]), asked), (
+        "the session's money is the purse's"
+    )
+
+
+def test_what_runs_elsewhere_keeps_nobody_parked(ground: Ground) -> None:
+    """A run of another folder that was killed is on record as running until that folder comes back."""
+    _planned(ground)
+    asked = _parked(ground, TASKS[0], 600)
+    assert ground.claim(ground.plant(adhoc=True)) is not None
+    caps = Caps(milestone=1000, session=1000)
+    assert Allotment(ground.read, caps).reaches(ground.unit(TASKS[0]), asked)
+
+
+def test_a_run_whose_tree_could_not_be_kept_is_not_judged_by_an_older_one(ground: Ground) -> None:
+    """What the gate had refused was committed for what it had passed."""
+    _planned(ground)
+    for tree in ("refused", None):
+        assert TASKS[0] in ground.ready()
+        lease = ground.claim(TASKS[0])
+        assert lease is not None
+        ground.settle(lease, o.Failed("stalled", "again"), Ending(tree=tree))
+        ground.clock.advance(seconds=3600)
+    assert runs.last_tree(ground.read, TASKS[0]) is None
