@@ -295,24 +295,10 @@ def test_the_loop_does_not_end_beside_a_parked_unit_that_has_room_by_now(stage: 
     assert room is not None and not [item for item in left if item.data["wanted"] <= room]
 
 
-def test_a_unit_whose_time_is_up_gets_the_default_and_not_the_room_of_a_run_beside_it(stage: Stage) -> None:
-    """It took what a run between two requests had left for a moment, and so in turns, each for nothing."""
-    _answered_by_default(stage, "900ms")
-    work = [call("bash", command="sleep 0.4") for _ in range(6)]
-    _two_slices(stage, 2.2, *work, latency_ms=300)
-    assert stage.auto().ending == "done"
-    asked = stage.read.all("SELECT answered_by FROM attention WHERE kind = 'budget'")
-    assert {row["answered_by"] for row in asked} == {"default"} and len(asked) <= 2
-
-
-def _answered_by_default(stage: Stage, deadline: str) -> None:
-    (stage.home / "config.toml").write_text(
-        f'[memory]\nmode = "off"\n[attention]\ndefaults.budget = "20"\ndeadlines.budget = "{deadline}"\n'
-    )
-
-
 def test_a_default_amount_is_given_once_for_all_who_wait_for_it(stage: Stage) -> None:
-    _answered_by_default(stage, "1500ms")
+    (stage.home / "config.toml").write_text(
+        '[memory]\nmode = "off"\n[attention]\ndefaults.budget = "20"\ndeadlines.budget = "1500ms"\n'
+    )
     stage.configure(SHORT + "[budget]\nmilestone_usd = 1.5\n")
     names = ("S1", "S2", "S3")
     stage.script(

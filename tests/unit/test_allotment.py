@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+from msgspec.structs import replace
+
 from sf.domain import outcomes as o
-from sf.domain.attention import Question
+from sf.domain.attention import Patience, Question
 from sf.domain.spending import Caps
 from sf.harness.settle import Ending
+from sf.scheduler import replies
 from sf.scheduler.allotment import Allotment
 from sf.store import attention, runs
-from tests.support.ground import Ground
+from tests.support.ground import GATED, Ground
 from tests.support.samples import milestone_plan, piece, task
 
 M = "milestone/m1"
@@ -62,6 +66,21 @@ def test_what_runs_elsewhere_keeps_nobody_parked(ground: Ground) -> None:
     assert ground.claim(ground.plant(adhoc=True)) is not None
     caps = Caps(milestone=1000, session=1000)
     assert Allotment(ground.read, caps).reaches(ground.unit(TASKS[0]), asked)
+
+
+@pytest.mark.parametrize(("cap", "answered"), [(1000, 1), (1200, 0)])
+def test_whose_time_is_up_gets_the_default_and_not_the_room_of_a_run_beside_it(
+    ground: Ground, cap: int, answered: int
+) -> None:
+    """It took what a run between two requests had left for a moment, and so in turns, each for nothing."""
+    rules = replace(GATED, caps=Caps(milestone=cap), patience={"budget": Patience("20", 1000)})
+    ground.rules = rules
+    _planned(ground)
+    _parked(ground, TASKS[0], 600)
+    assert ground.claim(TASKS[1]) is not None
+    ground.clock.advance(seconds=2)
+    assert len(ground.write(lambda tx: replies.answer_due(tx, rules, ground.now))) == answered
+    assert ground.unit(TASKS[0]).hold_kind is None
 
 
 def test_a_run_whose_tree_could_not_be_kept_is_not_judged_by_an_older_one(ground: Ground) -> None:
