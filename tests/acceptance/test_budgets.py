@@ -282,8 +282,9 @@ def test_units_under_one_cap_do_not_cut_each_other_off(stage: Stage) -> None:
     stage.auto()
     tasks = ("task/m1/s1/t1", "task/m1/s2/t1")
     made = [run for unit in tasks for run in runs.of_unit(stage.read, unit)]
-    # One may meet the other between two requests when it begins; after that each waits its turn.
-    assert len([run for run in made if run.error_code == "budget_reached"]) <= 2
+    # Who begins a phase may meet the other between two requests; who was parked waits its turn.
+    beginnings = len(tasks) * len({run.phase for run in made if run.turns})
+    assert len([run for run in made if run.error_code == "budget_reached"]) <= beginnings
     assert all(stage.unit(unit).succeeded for unit in tasks)
 
 
