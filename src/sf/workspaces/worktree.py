@@ -15,7 +15,7 @@ from sf.errors import GitFailed, WorkspaceFailed
 from sf.workspaces import _agent_git, _index, _inner, rescue
 from sf.workspaces._index_file import brief, is_whole, unlock
 from sf.workspaces._snapshot import Snapshot
-from sf.workspaces.changes import FileChange, between
+from sf.workspaces.changes import FileChange
 from sf.workspaces.owned import OwnedRepository
 
 _SET_UP = ".set-up"
@@ -127,14 +127,14 @@ class Worktree:
         be taken for what somebody made of it.
         """
         # The snapshot enters untracked files into the index, so that the checkout removes them.
-        before = await self.snapshot()
+        await self.snapshot()
         await self._clear_strangers()
         if not self._disposable:
             _index.lay_out(self._index, tree, await self.head())
         await _checkout(self._owned, self.folder, self._index, tree)
         if not self._disposable:
-            changed = await between(self._owned.git, self._owned.git_dir, before, tree)
-            await asyncio.to_thread(files.sync_all, self.folder, [change.path for change in changed])
+            # All of them: git writes files anew that are the same, when it cannot tell by their times.
+            await asyncio.to_thread(files.sync_all, self.folder, await self._owned.files(tree))
 
     async def restore_paths(self, paths: Sequence[str], tree: str) -> None:
         """Bring single paths back to what they are in `tree`; everything else in the folder stays."""
