@@ -77,12 +77,12 @@ def test_a_merge_with_what_the_user_did_meanwhile_survives_blows(
     assert not lost, lost
 
 
-@pytest.mark.parametrize("act", ["kill-all", "fail"])
+@pytest.mark.parametrize(("act", "empties"), [("kill-all", False), ("fail", False), ("kill-all", True)])
 def test_a_conflict_that_a_run_could_not_tell_is_told_by_the_next(
-    tracer: None, ground: Ground, act: Act
+    tracer: None, ground: Ground, act: Act, empties: bool
 ) -> None:
-    """It was killed, or the disk was full for the moment in which it would have been written down."""
-    untold = Blow("laid out, not told", act, place="/attempts.md", calls=("openat",))
+    """It was killed, the disk was full when it would have been written down, or the power went."""
+    untold = Blow("laid out, not told", act, place="/attempts.md", calls=("openat",), empties=empties)
     report, problems = strike(ground, untold, 1, _meanwhile(ground, contest, CONTESTED))
     assert report.acted
     assert not problems, "\n".join(problems)
