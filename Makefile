@@ -35,7 +35,7 @@ demo: $(RUN_STAMP) ## a goal becomes merged commits, with no key and no network
 test: $(DEV_STAMP) ## the whole suite
 	@$(BIN)/python -m pytest -n 2
 
-chaos: $(DEV_STAMP) ## kills and faults at every single boundary; an hour and a half
+chaos: $(DEV_STAMP) ## kills and faults at every single boundary; up to two hours
 	@SF_CHAOS=full $(BIN)/python -m pytest tests/chaos -n 2 --dist worksteal
 
 fast: $(DEV_STAMP) ## the unit tests
