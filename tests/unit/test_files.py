@@ -30,3 +30,4 @@ def test_what_was_swapped_for_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     files.sync_path(tmp_path / "pipe")
     files.sync_all(tmp_path, ["pipe"])
+    assert (tmp_path / "pipe").is_fifo(), "it is left as it is"
