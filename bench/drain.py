@@ -8,14 +8,21 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bench import peers
-from bench.ground import Ground, done_at_once, opened
+from bench.ground import HOLDER, Ground, done_at_once, opened
 from bench.table import Row
 from bench.timing import Contender, Stopwatch, medians
 from sf.domain import events
+from sf.domain.phases import Phase
+from sf.domain.runs import AttemptState, Lease, RunOutcome
+from sf.domain.units import Status, Unit
+from sf.scheduler import claims
+from sf.store import runs, units
+from sf.store.tx import Tx
 
 _ROUNDS = 25
 _UNITS = 400
@@ -45,6 +52,41 @@ class _Ours:
         watch: Stopwatch | None = self._dispatched
         assert watch is not None and result.ending == "done", result
         return watch.seconds() / _UNITS
+
+
+class _Rows:
+    """The rows of null units without a loop: how fast one could be that did nothing besides.
+
+    Nobody looks at anything: a settlement's commit is that of the next claims, and nothing is wound up.
+    """
+
+    def __init__(self, ground: Ground, number: int) -> None:
+        self._ground = ground
+        self._number = number
+        self._rounds = 0
+
+    async def drain(self) -> float:
+        """From the first claim to the last settlement."""
+        self._rounds += 1
+        database, prefix = self._ground.desk.database, f"r{self._rounds}x"
+        await self._ground.plant(_UNITS, prefix)
+        planted = [units.get(database.read, f"task/{prefix}{index}") for index in range(1, _UNITS + 1)]
+        running: list[tuple[Unit, Lease]] = []
+        watch = Stopwatch()
+        while planted or running:
+            batch, planted = planted[: self._number], planted[self._number :]
+            running = await database.write(partial(self._round, ended=running, begun=batch))
+        return watch.seconds() / _UNITS
+
+    def _round(self, tx: Tx, ended: list[tuple[Unit, Lease]], begun: list[Unit]) -> list[tuple[Unit, Lease]]:
+        rules, now = self._ground.desk.rules, self._ground.desk.clock.now()
+        for unit, lease in ended:
+            runs.finish(tx, lease.run_id, outcome=RunOutcome.SUCCESS, state=AttemptState.SUCCEEDED, now=now)
+            units.write_phase(tx, unit, Phase.COMPLETE, "done", now)
+            units.settle(tx, unit.id, status=Status.SUCCEEDED, verdict="success", now=now)
+            units.wound_up(tx, unit.id, now)
+        taken = [claims.take(tx, unit, holder=HOLDER, host="here", rules=rules, now=now) for unit in begun]
+        return [claim for claim in taken if claim is not None]
 
 
 class _Huey:
@@ -127,13 +169,16 @@ async def _measured(scratch: Path, number: int, word: str, most_ratio: float | N
         ours, huey = _Ours(ground), _Huey(scratch / "huey.db", number)
         contenders: dict[str, Contender] = {
             "ours": ours.drain,
+            "rows": _Rows(ground, number).drain,
             "threads": huey.drain,
             "consumer": huey.consume,
         }
         found = await medians(contenders, _ROUNDS)
     what = f"10,000 null units, {word} at a time, each"
     peers_of_it = {f"Huey task, {word} threads": "threads", "Huey task, its consumer": "consumer"}
-    return [
+    rows = [
         Row(what, found["ours"], "s", peer, found[name], most_ratio=most_ratio)
         for peer, name in peers_of_it.items()
     ]
+    alone = f"their rows alone, {word} in a commit, each"
+    return [*rows, Row(alone, found["rows"], "s", next(iter(peers_of_it)), found["threads"])]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 from collections.abc import Sequence
@@ -58,8 +57,14 @@ def sync_all(root: Path, paths: Sequence[str]) -> None:
     for path in (*paths, *{path.rpartition("/")[0] for path in paths}):
         status = lying(root, path)
         if status is not None and (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            try:
                 sync_path(root / path)
+            except (FileNotFoundError, NotADirectoryError, PermissionError):
+                continue
+            except BlockingIOError:
+                # Somebody has a lease on it: it cannot be opened at once, and is not waited for.
+                sync_disk(root)
+                return
 
 
 def sync_disk(folder: Path) -> None:

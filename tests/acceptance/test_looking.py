@@ -6,10 +6,15 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
+
+import pytest
 
 from sf.app import reports
 from sf.app.stores import place_of
+from sf.domain import events
 from sf.domain.clock import Instant
+from sf.domain.events import Event
 from sf.scheduler import lock
 from sf.scheduler.admission import Selection
 from sf.store import units
@@ -342,3 +347,24 @@ def test_why_looks_behind_each_unit_once_however_many_wait_for_it(stage: Stage) 
     began = time.monotonic()
     assert stage.sf("why", "slice/m1/s50").returncode == 0
     assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize("look", [("doctor",), ("rescue", "list")])
+def test_who_only_looks_does_not_decide_what_is_ignored(
+    stage: Stage, tmp_path: Path, look: tuple[str, ...]
+) -> None:
+    """Beside a session, from where other settings of the user's hold: its snapshots went by those."""
+    [unit] = _adhoc(stage, "one")
+    stage.script(scene("execute", write("mine.txt"), say()), *PASSING)
+    ignore = tmp_path / "elsewhere" / "git" / "ignore"
+    ignore.parent.mkdir(parents=True)
+    ignore.write_text("*.txt\n")
+    looked: list[int] = []
+
+    def watch(event: Event) -> None:
+        if event.name == events.RUN_STARTED and event.data["phase"] == "execute":
+            looked.append(stage.sf(*look, env={"XDG_CONFIG_HOME": str(ignore.parents[1])}).returncode)
+
+    assert stage.auto(watch=watch).ending == "done", unit
+    assert looked == [0]
+    assert "mine.txt" in stage.git("ls-tree", "--name-only", "main").split()

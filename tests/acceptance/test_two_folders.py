@@ -389,6 +389,7 @@ def test_a_store_belongs_to_one_repository(pair: tuple[Stage, Stage], tmp_path: 
     steered = [other.sf("pause"), other.sf("abandon", goal, "begun with nothing")]
     other.git("switch", "-q", "--detach", "main")
     steered += [other.sf("pause"), other.sf("abandon", goal, "not mine")]
+    steered += [other.sf("session", "end", "--force"), other.sf("doctor", "fix"), other.sf("clean")]
     for refused in (other.sf("auto"), other.sf("plan", "mine"), *steered):
         assert (refused.returncode, "store_foreign" in refused.stderr) == (2, True), refused.stderr
     assert [unit.station for unit in units.listed(here.read)] == [None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import os
 import time
@@ -164,6 +165,33 @@ async def test_a_git_that_is_out_of_time_or_called_off_ends_with_its_caller(
         running.cancel()
     done, _ = await asyncio.wait({running}, timeout=10.0)
     assert done, "it hangs"
+
+
+@pytest.mark.parametrize("turns", range(1, 8))
+async def test_a_git_that_is_called_off_twice_ends_with_its_caller(project: Project, turns: int) -> None:
+    """A time limit and then a stop: the second fell into the tidying up after the first."""
+    os.mkfifo(project.base / "fifo")
+    waits = str(project.base / "fifo")
+    running = asyncio.ensure_future(Git().run("hash-object", waits, git_dir=project.root / ".git"))
+    deadline = time.monotonic() + 10
+    while not _processes(waits) and time.monotonic() < deadline:  # noqa: ASYNC110 - another process
+        await asyncio.sleep(0.01)
+    running.cancel()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.wait({running}, timeout=10.0)
+    assert running.cancelled() and not _processes(waits)
+
+
+def _processes(argument: str) -> list[str]:
+    """The processes that were started with an argument."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if argument.encode() in (entry / "cmdline").read_bytes().split(b"\0"):
+                found.append(entry.name)
+    return found
 
 
 @pytest.mark.parametrize("mine", ["my own\n", "", "a = "])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sf.errors import GitFailed, WorkspaceFailed
-from sf.workspaces import _index, rescue
+from sf.workspaces import _index, packing, rescue
 from sf.workspaces.worktree import Worktree, checkout_folder, clear_place, remove_folder
 from tests.integration.test_workspaces_opening import Project, user_git, write
 
@@ -328,7 +328,7 @@ async def test_a_damaged_private_index_is_made_anew(
     index = _index.place(project.owned, worktree.folder)
     index.write_bytes(damage)
     assert await worktree.snapshot() == whole
-    assert await worktree.strangers() == [] and not list(index.parent.glob("*.fresh"))
+    assert await worktree.strangers() == [] and not list(index.parent.glob("*.brief"))
 
 
 async def test_an_index_that_is_made_anew_knows_the_ignored_files_of_what_was_laid_out(
@@ -343,15 +343,38 @@ async def test_an_index_that_is_made_anew_knows_the_ignored_files_of_what_was_la
     await worktree.checkout_tree(theirs)
     index = _index.place(project.owned, worktree.folder)
     index.write_bytes(b"DIRC damaged")
-    index.with_name(f"{index.name}.fresh.lock").touch()
+    index.with_name(f"{index.name}.brief.lock").touch()
     assert await worktree.snapshot() == theirs
     index.unlink()
     await Worktree.ensure(project.owned, worktree.folder, worktree.branch, await worktree.head())
     assert await worktree.snapshot() == theirs
     await remove_folder(project.owned, worktree.folder)
     index.with_name(f".{index.stem}.laid-out.012345.new").touch()
+    index.with_name(f"{index.name}.brief").write_bytes(b"of one that was killed")
     project.owned.clear_locks()
     assert not [path for path in index.parent.iterdir() if index.stem in path.name]
+
+
+async def test_an_index_that_is_made_anew_knows_nothing_that_was_taken_out_by_what_was_laid_out(
+    project: Project,
+) -> None:
+    """A merge took a built file out, which is ignored now; the build made it again, and it was committed."""
+    write(project.root, {"built.log": "tracked, and ignored\n"})
+    user_git(project.root, "add", "--force", "built.log")
+    user_git(project.root, "commit", "-qm", "with it")
+    tip = await project.tip()
+    await project.owned.fetch(tip)
+    made, _ = await Worktree.ensure(project.owned, project.base / "trees" / "s2", "sf/m1-s2", tip)
+    user_git(project.root, "rm", "-q", "built.log")
+    user_git(project.root, "commit", "-qm", "without it")
+    await project.owned.fetch(await project.tip())
+    theirs = await project.owned.tree_of(await project.tip())
+    await made.checkout_tree(theirs)
+    write(made.folder, {"built.log": "TOKEN=secret\n"})
+    _index.place(project.owned, made.folder).unlink()
+    await packing.repack(project.owned, "now")
+    made, is_new = await Worktree.ensure(project.owned, made.folder, made.branch, tip)
+    assert not is_new and await made.snapshot() == theirs
 
 
 async def test_an_index_that_is_made_anew_knows_nothing_that_the_branch_has_left_behind(

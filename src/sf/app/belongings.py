@@ -32,7 +32,7 @@ async def _owned(project: Project) -> OwnedRepository | None:
     """sf's own repository, if it is there; a check makes none."""
     if not (project.repository / "HEAD").exists():
         return None
-    return await OwnedRepository.open(project.repository, await _user(project), Git())
+    return OwnedRepository.as_it_is(project.repository, await _user(project), Git())
 
 
 def hooks(project: Project) -> Check:

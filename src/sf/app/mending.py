@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from sf.app import stores
+from sf.app import clones, stores
 from sf.app.intake import rules_of
 from sf.app.logs import log_of
 from sf.app.trust import load_config
@@ -33,6 +33,7 @@ def mend(project: Project, *, dry_run: bool = False) -> Mended:
     """Repair the rows under the project's lock. Raises ProjectLocked while an autopilot runs."""
     config = load_config(project)
     place = stores.chosen(project, config)
+    clones.require_kin(project, place)
     with contextlib.ExitStack() as held:
         held.enter_context(lock.hold(project, "sf doctor fix"))
         if not isinstance(place, Path):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from sf.app import stores
+from sf.app import clones, stores
 from sf.app.trust import load_config
 from sf.domain.attention import SESSION_BUDGET
 from sf.domain.clock import Instant, SystemClock
@@ -62,6 +62,7 @@ def listed(project: Project) -> list[SessionLine]:
 def end(project: Project, *, force: bool = False) -> Ended:
     """Close the present session. Raises ProjectLocked while an autopilot runs, WrongState with open units."""
     place = stores.chosen(project, load_config(project))
+    clones.require_kin(project, place)
     with contextlib.ExitStack() as held:
         held.enter_context(lock.hold(project, "sf session end"))
         if not isinstance(place, Path):

@@ -133,7 +133,7 @@ async def _opened(
 ) -> T:
     git = Git()
     user = await UserRepository.open(project.root, project.facade, git)
-    owned = await OwnedRepository.open(project.repository, user, git)
+    owned = OwnedRepository.as_it_is(project.repository, user, git)
     return await work(_Shelf(read, user, owned, by_stem))
 
 

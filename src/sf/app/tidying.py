@@ -6,7 +6,7 @@ import asyncio
 
 import msgspec
 
-from sf.app import stores
+from sf.app import clones, stores
 from sf.app.logs import log_of
 from sf.app.trust import load_trusted
 from sf.domain.clock import SystemClock
@@ -44,6 +44,7 @@ async def _clean(project: Project, descriptor: int, *, dry_run: bool) -> list[Ti
     there = (project.repository / "HEAD").exists()
     owned = await OwnedRepository.open(project.repository, user, git) if there else None
     place = stores.chosen(project, config)
+    await clones.require(project, place, user)
     clock = SystemClock()
     if owned is not None:
         owned.clear_locks()

@@ -10,6 +10,11 @@ from sf import files
 from sf.errors import UnsupportedRepository
 from sf.workspaces._layout import Layout, read_small
 
+_CONFIG = """[core]
+\trepositoryformatversion = 0
+\tbare = false
+\tlogallrefupdates = true
+"""
 _HEAD = re.compile(r"ref: refs/\S+|[0-9a-f]{40}")
 
 
@@ -22,20 +27,15 @@ def build(layout: Layout, facade: Path) -> None:
     _link(facade / "index", layout.index)
     _link(facade / "logs" / "refs", layout.common / "logs" / "refs")
     _link(facade / "logs" / "HEAD", layout.git_dir / "logs" / "HEAD")
-    if not (facade / "config").exists():
-        configure(layout, facade, {})
+    if read_small(facade / "config") != _CONFIG.strip():
+        files.put(facade / "config", _CONFIG)
     copy_head(layout, facade)
 
 
-def configure(layout: Layout, facade: Path, copied: dict[str, str]) -> None:
-    """Write the façade's whole configuration: a fixed part and values from closed sets."""
-    values = {"core.logallrefupdates": "true", **copied}
-    lines = ["[core]", "\trepositoryformatversion = 0", "\tbare = false"]
-    lines += [f"\t{key.removeprefix('core.')} = {value}" for key, value in sorted(values.items())]
-    files.put(facade / "config", "\n".join(lines).encode() + b"\n")
-    if values["core.logallrefupdates"] != "false":
-        (layout.common / "logs" / "refs").mkdir(parents=True, exist_ok=True)
-        (layout.git_dir / "logs").mkdir(exist_ok=True)
+def make_logs(layout: Layout) -> None:
+    """Make the folders of the user's reflogs, which git would make in the façade instead."""
+    (layout.common / "logs" / "refs").mkdir(parents=True, exist_ok=True)
+    (layout.git_dir / "logs").mkdir(exist_ok=True)
 
 
 def copy_head(layout: Layout, facade: Path) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+import msgspec
+
 from sf import files
 from sf.containment import sanitize
 from sf.workspaces._index_file import brief
@@ -13,6 +15,7 @@ from sf.workspaces._transfer import present
 from sf.workspaces.owned import OwnedRepository
 
 _LAID_OUT = ".laid-out"
+_DONE = "done"
 
 
 def place(owned: OwnedRepository, folder: Path) -> Path:
@@ -22,38 +25,53 @@ def place(owned: OwnedRepository, folder: Path) -> Path:
 
 
 def every(owned: OwnedRepository) -> list[Path]:
-    """The indexes of all folders."""
-    return sorted((owned.git_dir / "worktrees").glob("*.index"))
+    """The indexes of all folders; of those too that are lost, and of which something is noted."""
+    found = [
+        *(owned.git_dir / "worktrees").glob("*.index"),
+        *(owned.git_dir / "worktrees").glob(f"*{_LAID_OUT}"),
+    ]
+    return sorted({path.with_suffix(".index") for path in found})
 
 
-def lay_out(index: Path, tree: str, head: str) -> None:
-    """Note that the folder is about to become a tree, and where its branch is; this outlives the index."""
-    files.put(index.with_suffix(_LAID_OUT), f"{tree} {head}", sync=True)
+class Layout(msgspec.Struct, frozen=True):
+    """A tree that a folder was to become, and where its branch was then."""
+
+    tree: str
+    head: str
+    is_done: bool
+    """Whether it has become that; before, it may still be something between that and what it was."""
 
 
-async def laid_out(owned: OwnedRepository, index: Path, head: str | None = None) -> str | None:
-    """What was laid out in the folder last, if sf still has it; with `head`, only since its branch is there.
+def lay_out(index: Path, layout: Layout) -> None:
+    """Note what the folder is about to become, or has become; this outlives the index."""
+    words = [layout.tree, layout.head, *([_DONE] if layout.is_done else [])]
+    files.put(index.with_suffix(_LAID_OUT), " ".join(words), sync=True)
 
-    What was committed since then says itself what has become of it.
-    """
-    tree, _, at = read_small(index.with_suffix(_LAID_OUT)).partition(" ")
-    if not tree or head not in (None, at):
+
+async def laid_out(owned: OwnedRepository, index: Path) -> Layout | None:
+    """What was laid out in the folder last, if sf still has it."""
+    noted = read_small(index.with_suffix(_LAID_OUT)).split()
+    if len(noted) < 2 or not await present(owned.git, owned.git_dir, noted[:1]):
         return None
-    return tree if await present(owned.git, owned.git_dir, [tree]) else None
+    return Layout(noted[0], noted[1], noted[2:] == [_DONE])
 
 
 async def make_anew(owned: OwnedRepository, index: Path, head: str) -> None:
     """Make an index that is gone or damaged anew, for the next snapshot to bring to what the folder has.
 
-    It names every file of the branch and of what was laid out on it: one that is ignored is known by its name
-    alone, and would be missing from whatever is committed next.
+    It names every file of what the folder was last: one that is ignored is known by its name alone, and would
+    be missing from whatever is committed next. Where a layout was cut off, every file of before and after.
     """
     git, git_dir = owned.git, owned.git_dir
-    with brief(index.with_name(f"{index.name}.fresh")) as fresh:
-        await git.run("read-tree", head, git_dir=git_dir, index=fresh)
-        tree = await laid_out(owned, index, head)
-        if tree is not None:
-            entries = (await git.run("ls-tree", "-r", "-z", tree, git_dir=git_dir)).stdout
+    layout = await laid_out(owned, index)
+    if layout is not None and layout.head != head:
+        # What was committed since then says itself what has become of it.
+        layout = None
+    with brief(index) as fresh:
+        base = layout.tree if layout is not None and layout.is_done else head
+        await git.run("read-tree", base, git_dir=git_dir, index=fresh)
+        if layout is not None and not layout.is_done:
+            entries = (await git.run("ls-tree", "-r", "-z", layout.tree, git_dir=git_dir)).stdout
             command = ("update-index", "--replace", "-z", "--index-info")
             await git.run(*command, git_dir=git_dir, index=fresh, stdin=entries)
         fresh.replace(index)

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+BRIEF = ".brief"
+"""The ending of an index that is made for a single use: one that is left is a killed process's."""
+
 
 def is_whole(index: Path) -> bool:
     """Return whether an index is what git wrote, by the checksum at its end."""
@@ -24,10 +27,11 @@ def unlock(index: Path) -> None:
 
 @contextmanager
 def brief(index: Path) -> Iterator[Path]:
-    """A place for an index that is used here alone: empty whatever a killed git left, and empty again."""
-    index.unlink(missing_ok=True)
-    unlock(index)
+    """A place beside `index` for one that is used here alone: empty whatever was left, and empty again."""
+    used = index.with_name(f"{index.name}{BRIEF}")
+    used.unlink(missing_ok=True)
+    unlock(used)
     try:
-        yield index
+        yield used
     finally:
-        index.unlink(missing_ok=True)
+        used.unlink(missing_ok=True)

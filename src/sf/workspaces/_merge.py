@@ -130,7 +130,7 @@ async def _blob(git: Git, git_dir: Path, content: bytes) -> str:
 
 async def _with_entries(git: Git, git_dir: Path, tree: str, index_info: bytes) -> str:
     """The tree with entries added, made through an index of its own."""
-    with brief(git_dir / "worktrees" / f"beside-{tree}.index") as index:
+    with brief(git_dir / "worktrees" / f"beside-{tree}") as index:
         await git.run("read-tree", tree, git_dir=git_dir, index=index)
         await git.run("update-index", "-z", "--index-info", git_dir=git_dir, index=index, stdin=index_info)
         return (await git.run("write-tree", git_dir=git_dir, index=index)).text()

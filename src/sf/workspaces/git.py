@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,12 +99,19 @@ class Git:
         search_path: str = "/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin",
         held: tuple[int, ...] = (),
         most: int = _MAX_OUTPUT,
+        settings: tuple[str, ...] = (),
     ) -> None:
         self._search_path = search_path
         # What a process may write when its caller names no limit of its own.
         self._most = most
         # Descriptors of locks that a git process keeps held when sf dies before it.
         self._held = held
+        self._settings = settings
+
+    def set_to(self, values: Mapping[str, str]) -> Git:
+        """The same git, given these settings with every command: no file holds them for others."""
+        settings = tuple(f"{key}={value}" for key, value in sorted(values.items()))
+        return Git(search_path=self._search_path, held=self._held, most=self._most, settings=settings)
 
     async def run(
         self,
@@ -138,7 +145,7 @@ class Git:
             try:
                 second = await self.start(sink, stdin=reader)
             except BaseException:
-                await kill(first)
+                await or_undone(kill(first))
                 raise
         finally:
             os.close(reader)
@@ -160,7 +167,7 @@ class Git:
         self, call: Call, *, stdin: int = asyncio.subprocess.PIPE, stdout: int = asyncio.subprocess.PIPE
     ) -> asyncio.subprocess.Process:
         """Start one git process in a process group of its own; the caller ends it."""
-        command = ["git", *(part for setting in _SETTINGS for part in ("-c", setting))]
+        command = ["git", *(part for setting in (*_SETTINGS, *self._settings) for part in ("-c", setting))]
         command += _TOGETHER.get(call.args[0], ())
         command.append(f"--git-dir={call.git_dir}")
         if call.work_tree is not None:
@@ -257,15 +264,22 @@ async def _finish(
     except TimeoutError as error:
         raise GitFailed(f"{call.name()} did not end within {timeout:g} s and was killed") from error
     finally:
-        for part in talk:
-            part.cancel()
-        await asyncio.gather(*talk, return_exceptions=True)
-        if process.returncode is None:
-            await kill(process)
+        if process.returncode is None or not all(part.done() for part in talk):
+            # Whoever is cancelled once more meanwhile leaves no git behind either.
+            await or_undone(_broken_off(process, talk))
     output = Output(code, stdout, stderr.decode("utf-8", "replace"))
     if code not in ok:
         raise failure(call, code, output.stderr)
     return output
+
+
+async def _broken_off(process: asyncio.subprocess.Process, talk: Sequence[asyncio.Future[Any]]) -> None:
+    """End the talk with a git process, and the process if it runs on."""
+    for part in talk:
+        part.cancel()
+    await asyncio.gather(*talk, return_exceptions=True)
+    if process.returncode is None:
+        await kill(process)
 
 
 async def _feed(process: asyncio.subprocess.Process, stdin: bytes | None) -> None:

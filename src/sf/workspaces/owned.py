@@ -16,6 +16,7 @@ from sf import files
 from sf.errors import GitFailed, WorkspaceFailed
 from sf.paths import beside
 from sf.workspaces import _excludes, _grafts, _objects, changes
+from sf.workspaces._index_file import BRIEF
 from sf.workspaces._merge import MergeResult as MergeResult
 from sf.workspaces._merge import merge_trees
 from sf.workspaces._refs import UNSET, Unset, read_ref, update_ref
@@ -66,7 +67,10 @@ class OwnedRepository:
         identity: Identity | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> OwnedRepository:
-        """Open the repository at `path`, made from the user's objects when it is not there yet."""
+        """Open the repository at `path`, made from the user's objects when it is not there yet.
+
+        Only for who holds the project: what is ignored from now on is what this process's user ignores.
+        """
         path = Path(os.path.abspath(path))  # noqa: PTH100 - a missing path cannot be resolved
         if not (path / "HEAD").exists():
             await asyncio.to_thread(_create, path, user.common_dir)
@@ -77,6 +81,11 @@ class OwnedRepository:
         _keep(path / "info" / "exclude", everywhere + here)
         await _grafts.follow(git, user.common_dir, path)
         return cls(path, user, git, identity or Identity())
+
+    @classmethod
+    def as_it_is(cls, path: Path, user: UserRepository, git: Git) -> OwnedRepository:
+        """The repository for a look, perhaps beside an autopilot at work: nothing in it is renewed."""
+        return cls(path.absolute(), user, git, Identity())
 
     @property
     def git_dir(self) -> Path:
@@ -96,10 +105,11 @@ class OwnedRepository:
     def clear_locks(self) -> list[str]:
         """Remove what killed git processes left locked; only while no git process can be at work here.
 
-        And the folders in which they gathered objects, and what sf was writing beside an index when it was
-        killed: what is there was never anybody's.
+        And the folders in which they gathered objects, and what sf was writing beside an index, or made for a
+        single use, when it was killed: what is there was never anybody's.
         """
-        for half in (self._path / "worktrees").glob(".*.new"):
+        indexes = self._path / "worktrees"
+        for half in [*indexes.glob(".*.new"), *indexes.glob(f"*{BRIEF}")]:
             half.unlink()
         for half in self.objects.glob("tmp_objdir-*"):
             shutil.rmtree(half)

@@ -55,7 +55,7 @@ async def _guard_indexes(owned: OwnedRepository) -> dict[str, str]:
         if is_whole(index):
             trees.append((await owned.git.run("write-tree", git_dir=owned.git_dir, index=index)).text())
         if (laid_out := await _index.laid_out(owned, index)) is not None:
-            trees.append(laid_out)
+            trees.append(laid_out.tree)
     guards = {f"{_GUARDS}{number}": tree for number, tree in enumerate(trees)}
     for name, tree in guards.items():
         await owned.set_ref(name, tree)

@@ -68,11 +68,13 @@ class UserRepository:
         """Open the repository whose top level is `root`, keeping the façade below `state`."""
         layout = _layout.locate(root)
         state = state.resolve()
-        repository = cls(layout, state, git, identity or Identity())
-        _facade.build(layout, repository.git_dir)
+        _facade.build(layout, _facade_in(state))
         environ = os.environ if environ is None else environ
-        settings = await _layout.settings(git, layout, repository.git_dir, environ)
-        _facade.configure(layout, repository.git_dir, settings.copied)
+        settings = await _layout.settings(git, layout, _facade_in(state), environ)
+        if settings.copied.get("core.logallrefupdates") != "false":
+            _facade.make_logs(layout)
+        # Given with every command: others who open the repository meanwhile may have settings of their own.
+        repository = cls(layout, state, git.set_to(settings.copied), identity or Identity())
         repository.excludes = settings.excludes
         repository.has_run_bits = settings.copied.get("core.filemode") != "false"
         return repository
@@ -85,7 +87,7 @@ class UserRepository:
     @property
     def git_dir(self) -> Path:
         """The façade's directory."""
-        return self._state / "facade"
+        return _facade_in(self._state)
 
     @property
     def common_dir(self) -> Path:
@@ -276,3 +278,7 @@ class UserRepository:
         users = worktrees_using(self._layout, name)
         if users:
             raise _busy.elsewhere(self._layout, name, users)
+
+
+def _facade_in(state: Path) -> Path:
+    return state / "facade"

@@ -74,8 +74,7 @@ async def park_folder(owned: OwnedRepository, folder: Path) -> str | None:
 
     None for a folder with a repository inside, which a tree cannot hold.
     """
-    index = owned.git_dir / "worktrees" / f"rescue-{sanitize(folder.name)[:60]}.index"
-    with brief(index):
+    with brief(owned.git_dir / "worktrees" / f"rescue-{sanitize(folder.name)[:60]}") as index:
         snapshot = Snapshot(owned.git, owned.git_dir, folder, index)
         if await snapshot.nested():
             return None

@@ -129,12 +129,15 @@ class Worktree:
         # The snapshot enters untracked files into the index, so that the checkout removes them.
         await self.snapshot()
         await self._clear_strangers()
-        if not self._disposable:
-            _index.lay_out(self._index, tree, await self.head())
+        if self._disposable:
+            await _checkout(self._owned, self.folder, self._index, tree)
+            return
+        head = await self.head()
+        _index.lay_out(self._index, _index.Layout(tree, head, is_done=False))
         await _checkout(self._owned, self.folder, self._index, tree)
-        if not self._disposable:
-            # All of them: git writes files anew that are the same, when it cannot tell by their times.
-            await asyncio.to_thread(files.sync_all, self.folder, await self._owned.files(tree))
+        # All of them: git writes files anew that are the same, when it cannot tell by their times.
+        await asyncio.to_thread(files.sync_all, self.folder, await self._owned.files(tree))
+        _index.lay_out(self._index, _index.Layout(tree, head, is_done=True))
 
     async def restore_paths(self, paths: Sequence[str], tree: str) -> None:
         """Bring single paths back to what they are in `tree`; everything else in the folder stays."""
@@ -146,7 +149,7 @@ class Worktree:
         for path in sorted(wanted):
             mode, _, object_id = known[path].split() if path in known else ("0", "", "0" * 40)
             lines.append(f"{mode} {object_id}\t{path}")
-        with brief(self._index.with_name(f"{self._index.name}.mended")) as mended:
+        with brief(self._index) as mended:
             shutil.copyfile(self._index, mended)
             stdin = b"".join(os.fsencode(line) + b"\0" for line in lines)
             git, git_dir = self._owned.git, self._owned.git_dir
