@@ -247,6 +247,49 @@ def test_a_post_unit_hook_that_could_not_be_started_is_told_at_the_next_start_an
     assert told[0] == told[1] == {"task/m1/s1/t1", "slice/m1/s1", "milestone/m1"}
 
 
+def test_a_post_unit_hook_that_is_listed_twice_is_told_twice(stage: Stage) -> None:
+    heard = stage.root.parent / "heard"
+    stage.hook("one", f"#!/bin/sh\necho $SF_UNIT_ID >> {heard}\n")
+    _ready(stage, CONFIG + '[harness.hooks]\npost_unit = ["./.sf/hooks/one.sh", "./.sf/hooks/one.sh"]\n')
+    assert stage.auto().ending == "done"
+    assert sorted(heard.read_text().split()) == sorted(["task/m1/s1/t1", "slice/m1/s1", "milestone/m1"] * 2)
+
+
+def test_what_came_before_a_hook_that_could_not_be_told_is_not_done_again(stage: Stage) -> None:
+    """A branch that was kept came back after the user had deleted it."""
+    stage.hook("late", "#!/bin/sh\n")
+    stage.configure(CONFIG + '[harness.hooks]\npost_unit = ["./.sf/hooks/late.sh"]\n')
+    stage.workflow("kept", 'name = "kept"\nphases = ["execute", "complete"]\nneeds_evidence = false\n')
+    stage.script(scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan("one", workflow="kept", adhoc=True)
+    with (stage.root / ".sf" / "hooks" / "late.sh").open("r+"):
+        assert stage.auto().ending == "failed"
+        branch = "sf/a1-one"
+        assert branch in stage.git("branch", "--format=%(refname:short)").split()
+        stage.git("branch", "-D", branch)
+        assert stage.auto().ending == "failed"
+    assert stage.auto().ending == "done"
+    assert stage.git("branch", "--format=%(refname:short)").split() == ["main"]
+
+
+def test_a_run_that_cannot_be_noted_counts_all_the_same(stage: Stage) -> None:
+    """It had done its work, and was paid for and done again."""
+    stage.workflow("short", SHORT)
+    stage.script(scene("execute", write("a.txt"), say()), *PASSING)
+    unit = stage.plan("one", workflow="short", adhoc=True)
+    notes = stage.project.dot / "active" / unit.replace("/", "_") / "attempts.md"
+
+    def watch(event: events.Event) -> None:
+        # What cannot be written to, as root too.
+        if event.name == events.TOOL_CALLED:
+            notes.mkdir(parents=True)
+        if event.name == events.RUN_ENDED and notes.is_dir():
+            notes.rmdir()
+
+    assert stage.auto(watch=watch).ending == "done"
+    assert [run.error_code for run in runs.of_unit(stage.read, unit) if run.phase is Phase.EXECUTE] == [None]
+
+
 @pytest.mark.conforms("C-17")
 @pytest.mark.parametrize("kind", ["post_unit", "pre_dispatch"])
 def test_a_refusal_interrupts_what_runs_and_charges_nothing(stage: Stage, kind: str) -> None:

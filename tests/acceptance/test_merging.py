@@ -10,9 +10,10 @@ import pytest
 
 from sf.app import accounts, reports
 from sf.domain import events
+from sf.domain.phases import Phase
 from sf.domain.units import HoldKind
 from sf.store import attention, records, runs
-from tests.support.stage import PASSING, SINGLE, Stage, call, plan_scene, say, scene, task, write
+from tests.support.stage import CONFIG, PASSING, SINGLE, Stage, call, plan_scene, say, scene, task, write
 
 ONE = {"title": "S", "tasks": [task("T")]}
 LATIN = os.fsdecode(b"caf\xe9.txt")
@@ -52,6 +53,21 @@ def test_what_comes_in_the_way_when_the_first_is_gone_is_another_question(stage:
     assert stage.auto(watch=watch).ending == "waiting"
     [second] = accounts.questions(stage.project)
     assert second.id != first.id and len(stage.named(events.HELD)) == 2
+
+
+def test_what_is_in_the_way_only_while_a_merge_is_tried_is_not_tried_over_and_over(stage: Stage) -> None:
+    """Hooks around a run that change a tracked file and change it back: a hundred runs in forty seconds."""
+    bump = 'cat >/dev/null\n[ "$SF_UNIT_TYPE" = slice ] || exit 0\n'
+    stage.hook("before", f'#!/bin/sh\n{bump}echo bump >> "$SF_PROJECT_ROOT/notes.txt"\n')
+    stage.hook("after", f'#!/bin/sh\n{bump}git -C "$SF_PROJECT_ROOT" checkout -q -- notes.txt\n')
+    hooks = 'before_run = "./.sf/hooks/before.sh"\nafter_run = "./.sf/hooks/after.sh"\n'
+    stage.configure(f"{CONFIG}[harness.hooks]\n{hooks}")
+    stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say()), *PASSING)
+    stage.plan()
+    assert stage.auto().ending == "waiting"
+    assert stage.unit("slice/m1/s1").hold_kind is HoldKind.CHECKOUT_DIRTY
+    tried = [run for run in runs.of_unit(stage.read, "slice/m1/s1") if run.phase is Phase.MERGE]
+    assert len(tried) == 1 and len(stage.named(events.HELD)) == 1
 
 
 def test_an_untracked_file_in_the_way_is_not_overwritten(stage: Stage) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from msgspec.structs import replace
 
@@ -11,7 +13,7 @@ from sf.domain.spending import Caps
 from sf.harness.settle import Ending
 from sf.scheduler import replies
 from sf.scheduler.allotment import Allotment
-from sf.store import attention, runs
+from sf.store import attention, glance, runs, spending
 from tests.support.ground import GATED, Ground
 from tests.support.samples import milestone_plan, piece, task
 
@@ -54,9 +56,9 @@ def test_room_is_left_for_what_runs_in_the_account_that_refused(ground: Ground) 
     assert ground.claim(TASKS[1]) is not None
     assert not Allotment(ground.read, Caps(milestone=1000)).reaches(ground.unit(TASKS[0]), asked)
     assert Allotment(ground.read, Caps(milestone=1200)).reaches(ground.unit(TASKS[0]), asked)
-    assert Allotment(ground.read, Caps(milestone=1200, session=700)).reaches(ground.unit(TASKS[0]), asked), (
-        "the session's money is the purse's"
-    )
+    for session in (700, 500):
+        caps = Caps(milestone=1200, session=session)
+        assert Allotment(ground.read, caps).reaches(ground.unit(TASKS[0]), asked), "that is the purse's"
 
 
 def test_what_runs_elsewhere_keeps_nobody_parked(ground: Ground) -> None:
@@ -81,6 +83,46 @@ def test_whose_time_is_up_gets_the_default_and_not_the_room_of_a_run_beside_it(
     ground.clock.advance(seconds=2)
     assert len(ground.write(lambda tx: replies.answer_due(tx, rules, ground.now))) == answered
     assert ground.unit(TASKS[0]).hold_kind is None
+
+
+def test_a_default_that_is_too_little_adds_up_until_it_is_enough(ground: Ground) -> None:
+    """The unit was let go each time, for a run that could not end."""
+    rules = replace(GATED, caps=Caps(milestone=100), patience={"budget": Patience("0.0002", 1000)})
+    ground.rules = rules
+    _planned(ground)
+    asked = _parked(ground, TASKS[0], 600)
+    for more in (200, 400):
+        ground.clock.advance(seconds=2)
+        assert ground.write(lambda tx: replies.answer_due(tx, rules, ground.now)) == [asked.id]
+        [question] = attention.waiting(ground.read)
+        assert (question.id, question.due_at) == (asked.id, ground.now + 1000)
+        assert (
+            f"may spend ${(100 + more) / 1e6:.4f}" in question.question == ground.unit(TASKS[0]).hold_detail
+        )
+    ground.clock.advance(seconds=2)
+    assert ground.write(lambda tx: replies.answer_due(tx, rules, ground.now)) == [asked.id]
+    assert ground.unit(TASKS[0]).hold_kind is None and not attention.waiting(ground.read)
+
+
+def test_what_another_folders_unit_asks_is_left_to_that_folder(ground: Ground) -> None:
+    """Whoever was first gave each of its units the default, as much again every time, and waited for it."""
+    rules = replace(GATED, caps=Caps(milestone=100), patience={"budget": Patience("20", 1000)})
+    ground.rules = rules
+    _planned(ground)
+    for name in TASKS:
+        _parked(ground, name, 600)
+    ground.write(lambda tx: tx.run("UPDATE units SET station = 'there'"))
+    ground.clock.advance(seconds=2)
+    due = {
+        place: glance.look(ground.read, "me", ground.now, place).question_due for place in ("here", "there")
+    }
+    assert due["here"] is None and due["there"] is not None
+    answered = [
+        len(ground.write(partial(replies.answer_due, rules=rules, now=ground.now, station=place)))
+        for place in ("here", "there")
+    ]
+    assert answered == [0, 1]
+    assert spending.account(ground.read, "milestone", M).allowance == 20_000_000
 
 
 def test_a_run_whose_tree_could_not_be_kept_is_not_judged_by_an_older_one(ground: Ground) -> None:

@@ -69,7 +69,8 @@ def test_every_problem_of_both_files_is_listed_with_its_key(files: Files) -> Non
             home="[harnes]\n[harness]\nmax_atempts = 3\n",
             project='[harness]\nmax_agents = 1\nturn_timeout = "soon"\nmax_attempts = 0\n'
             '[sandbox]\nprofile = "none"\n'
-            "[harness.concurrency.max_agents_by_phase]\nexecution = 2\n[tiers.fast]\n",
+            "[harness.concurrency.max_agents_by_phase]\nexecution = 2\n[tiers.fast]\n"
+            '[harness.hooks.on_event]\npost_unit = ["true"]\n',
         )
     told = "\n".join(refused.value.problems)
     for words in (
@@ -82,6 +83,7 @@ def test_every_problem_of_both_files_is_listed_with_its_key(files: Files) -> Non
     ):
         assert words in told
     assert "max_agents_by_phase.execution" in told
+    assert "on_event.post_unit: unknown key; allowed: phase_change," in told
     assert "tiers.fast.models: is required" in told
     assert str(files.home) in told
     assert str(files.project) in told

@@ -17,7 +17,7 @@ from sf.domain.attention import ANSWERS as ANSWERED_BY
 from sf.domain.attention import Patience
 from sf.domain.phases import Phase
 from sf.domain.spending import Caps
-from sf.domain.units import BLOCKER_EVENT, PATHS, WAY_OUT, HoldKind, Status
+from sf.domain.units import BLOCKER_EVENT, BRANCH, PATHS, WAY_OUT, HoldKind, Status
 from sf.harness import lifecycle
 from sf.harness.rules import Rules
 from sf.scheduler import intents, rechecks, replies, upkeep
@@ -59,9 +59,9 @@ def park_no_evidence(ground: Ground) -> None:
     ground.run(A, o.Held(HoldKind.NO_EVIDENCE, "no gate"))
 
 
-def park_dirty(ground: Ground) -> None:
+def park_dirty(ground: Ground, data: dict[str, Any] | None = None) -> None:
     to_merge(ground)
-    ground.run(A, o.Held(HoldKind.CHECKOUT_DIRTY, "a.txt"))
+    ground.run(A, o.Held(HoldKind.CHECKOUT_DIRTY, "a.txt", data or {}))
 
 
 def park_crash_loop(ground: Ground) -> None:
@@ -611,11 +611,21 @@ def test_a_look_lets_nothing_go_that_is_held_for_another_cause_by_now(ground: Gr
     [asked] = attention.waiting(ground.read)
     ground.intend("reply", question_id=A, answer="retry")
     ground.run(A, o.Held(HoldKind.CHECKOUT_DIRTY, "b.txt"))
-    ground.write(lambda tx: rechecks.let_go(tx, seen, asked, ground.now))
+    ground.write(lambda tx: rechecks.let_go(tx, seen, asked, "", ground.now))
     assert ground.unit(A).hold_detail == "b.txt" and len(attention.waiting(ground.read)) == 1
     ground.intend("abandon", unit_id=A, reason="no more")
-    ground.write(lambda tx: rechecks.let_go(tx, seen, asked, ground.now))
+    ground.write(lambda tx: rechecks.let_go(tx, seen, asked, "", ground.now))
     assert ground.unit(A).hold_detail == "no more"
+
+
+def test_who_has_the_branch_that_a_unit_missed_has_the_unit(ground: Ground) -> None:
+    """Another folder took it first whenever it was let go, and missed the branch again."""
+    park_dirty(ground, {BRANCH: "release"})
+    seen = ground.unit(A)
+    [asked] = attention.waiting(ground.read)
+    assert seen.station is None
+    assert ground.write(lambda tx: rechecks.let_go(tx, seen, asked, "here", ground.now))
+    assert (ground.unit(A).station, ground.unit(A).hold_kind) == ("here", None)
 
 
 def test_an_intent_is_not_answered_with_the_failure_of_the_database(ground: Ground) -> None:

@@ -17,6 +17,7 @@ from sf.harness.hooks import DEFAULT_TIMEOUTS, HookRunner, HookType, script_path
 from sf.observe import trace
 from sf.observe.log import Log
 from sf.observe.trace import Tracer
+from sf.policy import orphans
 
 
 class Bench:
@@ -140,3 +141,11 @@ def test_a_script_of_sfs_own_folder_is_never_shadowed_by_one_in_the_project(tmp_
     assert script_path(tmp_path, "gates/x.sh") == own
     assert script_path(tmp_path, "./.sf/gates/x.sh") == own
     assert script_path(tmp_path, "/bin/true") == Path("/bin/true")
+
+
+def test_the_note_of_a_hook_goes_with_it_unless_something_of_it_is_left(tmp_path: Path) -> None:
+    with orphans.noted(tmp_path) as ended:
+        assert [str(path) for path in orphans.left_noted(tmp_path)] == [ended.hook_id]
+    with orphans.noted(tmp_path) as left:
+        left.stays = True
+    assert [str(path) for path in orphans.left_noted(tmp_path)] == [left.hook_id], "for the next start"

@@ -82,7 +82,9 @@ def _table(value: Any, hint: Any, path: str, problems: Problems) -> Any:
         try:
             name = msgspec.convert(key, key_type)
         except msgspec.ValidationError:
-            problems.add(f"{path}.{key}", f"unknown key; allowed: {', '.join(key_type)}")
+            problems.add(
+                f"{path}.{key}", f"unknown key; allowed: {', '.join(get_args(key_type) or key_type)}"
+            )
             continue
         converted = _value(item, value_type, f"{path}.{key}", problems)
         if converted is not _BAD:

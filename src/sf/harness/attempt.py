@@ -52,6 +52,8 @@ Job = Callable[[Agent], Awaitable[o.AnyOutcome]]
 _JUDGING = frozenset({Phase.VERIFY, Phase.REVIEW, Phase.MERGE})
 """Phases that judge what a run before them left in the worktree."""
 _SNAPSHOT_TRIES = 2
+_PAUSES = (0.2, 1.0)
+"""Seconds between the looks for what a run left running, where a look fails."""
 _BUSY = 30.0
 """Seconds after which a checkout that was in somebody's hands is looked at again."""
 
@@ -95,7 +97,7 @@ async def _wind_down(
         await _end_orphans(desk, unit, lease)
     except WorkspaceFailed as error:
         # Nothing may begin where it still writes: the session stops, and nobody is charged.
-        outcome = o.Unconfigured(error.code, f"{error.message} ({error.hint})")
+        outcome = o.Unconfigured(error.code, error.message + (f" ({error.hint})" if error.hint else ""))
     await _after_run(desk, unit, lease, progress)
     tree = await _snapshot(desk, unit, lease, progress.place)
     if progress.agent is not None:
@@ -231,11 +233,27 @@ def _from_error(error: SfError) -> o.AnyOutcome:
 
 
 async def _end_orphans(desk: Desk, unit: Unit, lease: Lease) -> None:
-    """Kill what the run's commands left running: the tree must not change once it is judged."""
-    if desk.leaks(unit.phase):
-        count = await asyncio.to_thread(orphans.end, [orphans.run_mark(lease.run_id)])
-        if count:
-            desk.log.warning("left-over processes ended", unit_id=unit.id, unit_type=unit.type, count=count)
+    """Kill what the run's commands left running: the tree must not change once it is judged.
+
+    Raises WorkspaceFailed where something cannot be ended, or not be looked for.
+    """
+    if not desk.leaks(unit.phase):
+        return
+    count = await _ended_marked(orphans.run_mark(lease.run_id))
+    if count:
+        desk.log.warning("left-over processes ended", unit_id=unit.id, unit_type=unit.type, count=count)
+
+
+async def _ended_marked(mark: str) -> int:
+    """End what bears a mark; a machine that is short of descriptors or memory for a moment is asked again."""
+    for pause in _PAUSES:
+        with contextlib.suppress(OSError):
+            return await asyncio.to_thread(orphans.end, [mark])
+        await asyncio.sleep(pause)
+    try:
+        return await asyncio.to_thread(orphans.end, [mark])
+    except OSError as error:
+        raise WorkspaceFailed(f"what the run left running cannot be looked for: {error}") from error
 
 
 async def _snapshot(desk: Desk, unit: Unit, lease: Lease, place: Place | None) -> str | None:
@@ -292,8 +310,8 @@ async def _changed(desk: Desk, before: str | None, after: str | None) -> str:
         return ""
     try:
         changes = await desk.workshop.owned.diff_stat(before, after)
-    except SfError as error:
-        desk.log.warning("what a run changed is not known", error=error.line())
+    except (SfError, OSError) as error:
+        desk.log.warning("what a run changed is not known", error=_line(error))
         return ""
     if not changes:
         return "no file changed"
@@ -305,7 +323,11 @@ def _remember(desk: Desk, unit: Unit, outcome: o.AnyOutcome, changed: str) -> No
     ended = type(outcome).__name__ + (f" ({changed})" if changed else "")
     said = _said(outcome)
     line = f"- run {unit.attempt}, {unit.phase}: {ended}" + (f" — {said}" if said else "")
-    artifacts.append_line(desk.project, unit.id, artifacts.ATTEMPTS, line)
+    try:
+        artifacts.append_line(desk.project, unit.id, artifacts.ATTEMPTS, line)
+    except OSError as error:
+        # What the run has done counts all the same.
+        desk.log.warning("run not noted", unit_id=unit.id, unit_type=unit.type, error=str(error))
 
 
 def _said(outcome: o.AnyOutcome) -> str:

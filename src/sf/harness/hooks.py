@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import os
 import shlex
@@ -15,7 +14,7 @@ from typing import Any, Literal
 from sf.config.schema import Hooks
 from sf.domain import utf8
 from sf.domain.excerpt import head_and_tail
-from sf.errors import HookFailed, HookTimeout, HookUntold
+from sf.errors import HookFailed, HookTimeout, HookUntold, WorkspaceFailed
 from sf.observe.log import Log
 from sf.observe.trace import Tracer
 from sf.policy import orphans, process
@@ -163,11 +162,11 @@ class HookRunner:
         variables: Mapping[str, str],
         allowed: float,
     ) -> process.Completed:
-        with orphans.noted(self.notes) as mark:
+        with orphans.noted(self.notes) as note:
             done = await process.run(
                 argv,
                 cwd=cwd,
-                env={**self._environment, **variables, orphans.HOOK_MARK: mark},
+                env={**self._environment, **variables, orphans.HOOK_MARK: note.hook_id},
                 stdin=utf8.as_json(payload) + b"\n",
                 timeout=allowed,
                 grace=1.0,
@@ -175,8 +174,11 @@ class HookRunner:
             )
             if done.timed_out:
                 # What left the process group is ended too. It has been told, whether that works or not.
-                with contextlib.suppress(OSError):
-                    await asyncio.to_thread(orphans.end, [orphans.hook_mark(mark)])
+                try:
+                    await asyncio.to_thread(orphans.end, [orphans.hook_mark(note.hook_id)])
+                except (OSError, WorkspaceFailed) as error:
+                    note.stays = True
+                    self._log.warning("what a hook left running is ended at the next start", error=str(error))
         return done
 
     @property

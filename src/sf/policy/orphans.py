@@ -31,22 +31,32 @@ def hook_mark(hook_id: str) -> str:
     return f"{HOOK_MARK}={hook_id}"
 
 
+class Note:
+    """A hook that runs: its id, and whether the next start is to end what it left."""
+
+    def __init__(self, hook_id: str) -> None:
+        self.hook_id = hook_id
+        self.stays = False
+
+
 @contextlib.contextmanager
-def noted(folder: Path) -> Iterator[str]:
-    """A new hook's id, noted in a folder until the hook has ended: a note that stays is of a killed sf.
+def noted(folder: Path) -> Iterator[Note]:
+    """A new hook, noted in a folder until it has ended: a note that stays is of a killed sf, or was told to.
 
     Not whatever a hook has started: what one that ended in order left running was left on purpose.
     """
-    note = folder / ulid()
+    path = folder / ulid()
     # On a full disk hooks run all the same.
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-        note.touch()
+        path.touch()
+    note = Note(str(path))
     try:
-        yield str(note)
+        yield note
     finally:
-        with contextlib.suppress(OSError):
-            note.unlink()
+        if not note.stays:
+            with contextlib.suppress(OSError):
+                path.unlink()
 
 
 def left_noted(folder: Path) -> list[Path]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from sf.domain.attention import Question
-from sf.domain.spending import Account, Caps, breach
+from sf.domain.spending import Account, Caps
 from sf.domain.units import Unit
 from sf.store import leases, spending
 from sf.store.tx import Tx
@@ -23,17 +23,27 @@ class Allotment:
         """Whether there is room for what a unit asked for, and for everyone else in what refused it.
 
         A run that is between two requests holds nothing just now, nor does who was let go a moment ago: they
-        would cut each other off in turns, until the money is gone and nothing is done. The session's own
-        money is the purse's.
+        would cut each other off in turns, until the money is gone and nothing is done.
         """
-        keys = spending.payer(self._tx, unit).keys()
-        accounts = {scope: spending.account(self._tx, scope, key) for scope, key in keys.items()}
-        wanted = int(asked.data["wanted"])
-        if breach(accounts.values(), self._caps, wanted) is not None:
+        if not self.has_room(unit, asked):
             return False
-        refusing = accounts[asked.data["scope"]]
+        wanted = int(asked.data["wanted"])
+        refusing = spending.account(self._tx, asked.data["scope"], asked.data["key"])
         room = refusing.room(self._caps)
         return room is None or room + refusing.reserved >= wanted + self._beside(refusing, wanted)
+
+    def has_room(self, unit: Unit, asked: Question) -> bool:
+        """Whether there is room for what a unit asked for, whoever else may want it.
+
+        The session's own money is the purse's, which asks for it: a unit is not kept from doing so.
+        """
+        keys = spending.payer(self._tx, unit).keys()
+        rooms = [
+            spending.account(self._tx, scope, key).room(self._caps)
+            for scope, key in keys.items()
+            if scope != "session"
+        ]
+        return all(room is None or room >= int(asked.data["wanted"]) for room in rooms)
 
     def take(self, asked: Question) -> None:
         """Count what a unit that is let go will want next."""

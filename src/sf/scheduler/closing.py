@@ -34,7 +34,7 @@ async def due(desk: Desk, seen: Collection[str]) -> list[Unit]:
     if not free:
         return found
     taken = await desk.database.write(
-        lambda tx: [name for name in free if units.take_to_wind_up(tx, name, desk.station)]
+        lambda tx: [name for name in free if units.bind_unit(tx, name, desk.station)]
     )
     return [unit for unit in found if unit.station is not None or unit.id in taken]
 
@@ -42,10 +42,12 @@ async def due(desk: Desk, seen: Collection[str]) -> list[Unit]:
 async def close(desk: Desk, unit: Unit) -> None:
     """Wind a terminal unit up. Raises HookFailed when a PostUnit hook refuses: the session must stop.
 
-    The caller marks it afterwards, so a crash repeats the hooks rather than skipping them.
+    The caller marks it afterwards, so a crash repeats the hooks rather than skipping them. Where only a hook
+    is left to be told, what came before it was done: the user may have deleted the branch that was kept.
     """
-    await put_away(desk, unit)
-    await _remember(desk, unit)
+    if not unit_hooks.is_half_told(unit):
+        await put_away(desk, unit)
+        await _remember(desk, unit)
     try:
         await _post_unit(desk, unit)
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from functools import partial
 
 from sf.domain.attention import Question
@@ -17,10 +18,14 @@ from sf.store import attention, units
 from sf.store.tx import Tx
 
 
-async def recheck(desk: Desk, now: Instant) -> None:
-    """Let every parked unit go whose condition is no longer there; what git is needed for comes last."""
-    waiting = [unit for unit in units.held(desk.database.read, desk.station) if unit.hold_kind in RECHECKED]
+async def recheck(desk: Desk, now: Instant, kinds: Collection[HoldKind] = RECHECKED) -> int:
+    """Let every parked unit go whose condition is no longer there; how many.
+
+    What git is needed for comes last.
+    """
+    waiting = [unit for unit in units.held(desk.database.read, desk.station) if unit.hold_kind in kinds]
     dirty: set[str] | None = None
+    freed = 0
     allotment = Allotment(desk.database.read, desk.rules.caps)
     for unit in sorted(waiting, key=lambda unit: unit.hold_kind is HoldKind.CHECKOUT_DIRTY):
         asked = _asked(desk.database.read, unit)
@@ -37,7 +42,9 @@ async def recheck(desk: Desk, now: Instant) -> None:
             if over and asked is not None:
                 allotment.take(asked)
         if over:
-            await desk.database.write(partial(let_go, unit=unit, asked=asked, now=now))
+            going = partial(let_go, unit=unit, asked=asked, station=desk.station, now=now)
+            freed += await desk.database.write(going)
+    return freed
 
 
 def _missed(asked: Question | None) -> str:
@@ -45,23 +52,33 @@ def _missed(asked: Question | None) -> str:
     return str(asked.data.get(BRANCH, "")) if asked is not None else ""
 
 
-def let_go(tx: Tx, unit: Unit, asked: Question | None, now: Instant) -> None:
+def let_go(tx: Tx, unit: Unit, asked: Question | None, station: str, now: Instant) -> bool:
     """Let a unit go, unless somebody has meanwhile: by now it may be held for another cause, or canceled."""
     if units.get(tx, unit.id).hold_kind is not unit.hold_kind or _asked(tx, unit) != asked:
-        return
+        return False
+    if station and _missed(asked) and unit.station is None:
+        # Who has the branch has the unit: another folder would take it first, and miss the branch again.
+        units.bind_unit(tx, unit.id, station)
     unseen = asked is not None and not asked.data.keys() & {PATHS, BRANCH}
     if unit.hold_kind is HoldKind.CHECKOUT_DIRTY and unseen:
         # Whether it is still there is seen by trying alone.
         lifecycle.look_again(tx, unit.id, now)
     else:
         lifecycle.release(tx, unit.id, "auto", now)
+    return True
 
 
 async def _in_the_way(desk: Desk, unit: Unit, asked: Question | None, now: Instant) -> bool:
-    """Whether an untracked path still is, or it is too early to try what cannot be seen from here."""
+    """Whether an untracked path still is, or it is too early to try.
+
+    Some obstacles cannot be seen from here, and some are there only while a merge is: hooks around it may
+    put them there and take them away again.
+    """
+    obstacle = desk.obstacles.get(unit.id)
+    if obstacle is not None and now < obstacle.look_again_at:
+        return True
     if asked is None or PATHS not in asked.data:
-        obstacle = desk.obstacles.get(unit.id)
-        return obstacle is not None and now < obstacle.look_again_at
+        return False
     paths = {unquoted(path) for path in asked.data[PATHS]}
     untracked = paths.difference(await desk.workshop.user.tracked_files()) if paths else paths
     return any(os.path.lexists(desk.project.root / path) for path in untracked)

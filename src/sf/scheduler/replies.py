@@ -201,21 +201,43 @@ def answer_due(tx: Tx, rules: Rules, now: Instant, station: str = "") -> list[st
     due = [item for item in attention.waiting(tx) if item.due_at is not None and item.due_at <= now]
     allotment, answered = Allotment(tx, rules.caps), []
     for item in due:
-        if _is_paid_for(tx, item, allotment, station):
+        unit = units.get(tx, item.unit_id) if item.unit_id is not None else None
+        if unit is not None and station and unit.station not in (None, station):
+            # Another folder's, with caps of its own that are not known here.
+            continue
+        default = item.default_answer or ""
+        amount = rules_of_answers.money(default) if unit is not None else None
+        if unit is None or item.kind != HoldKind.BUDGET or amount is None:
+            give(tx, item, default, "default", rules, now)
+        elif allotment.reaches(unit, item):
             # What another question about the same money was given is enough for this one too.
-            lifecycle.release(tx, str(item.unit_id), "auto", now)
-        else:
-            give(tx, item, item.default_answer or "", "default", rules, now)
-            answered.append(item.id)
-        if item.kind == HoldKind.BUDGET:
+            lifecycle.release(tx, unit.id, "auto", now)
             allotment.take(item)
+            continue
+        else:
+            _add(tx, unit, item, amount, allotment, rules, now)
+        answered.append(item.id)
     withdraw_unneeded(tx, now)
     return answered
 
 
-def _is_paid_for(tx: Tx, question: Question, allotment: Allotment, station: str) -> bool:
-    """Whether a unit asked for money and there is enough by now; another folder's caps are not known here."""
-    if question.kind != HoldKind.BUDGET or question.unit_id is None:
-        return False
-    unit = units.get(tx, question.unit_id)
-    return unit.station in (None, station) and allotment.reaches(unit, question)
+def _add(
+    tx: Tx, unit: Unit, question: Question, amount: float, allotment: Allotment, rules: Rules, now: Instant
+) -> None:
+    """Give a unit the default amount; while that is not enough for its next step, it goes on asking."""
+    scope, key = question.data["scope"], question.data["key"]
+    spending.allow(tx, scope, key, micro_usd(amount))
+    if allotment.has_room(unit, question):
+        attention.close(tx, question.id, question.default_answer or "", "default", now)
+        lifecycle.release(tx, unit.id, "default", now)
+        allotment.take(question)
+        return
+    short = Breach(spending.account(tx, scope, key), rules.caps.of(scope), wanted_by(question))
+    units.set_hold(tx, unit.id, HoldKind.BUDGET, short.told(), now)
+    attention.reword(tx, question.id, short.told(), question.data)
+    blockers.reword(tx, question.blocker_id or "", short.told())
+    patience = rules.patience.get(question.kind)
+    if patience is None:
+        attention.drop_default(tx, question.id)
+    else:
+        attention.postpone(tx, question.id, Instant(now + patience.deadline_ms), now)

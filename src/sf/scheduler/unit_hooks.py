@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Literal
 
 from sf.domain import events
@@ -24,16 +25,24 @@ async def ask(desk: Desk, unit: Unit) -> None:
             await _one(desk, "pre_dispatch", command, unit, payload)
 
 
+def is_half_told(unit: Unit) -> bool:
+    """Whether a unit's end was told before, and one hook at least could not be told."""
+    return _HEARD in unit.metadata
+
+
 async def tell(desk: Desk, unit: Unit, payload: dict[str, Any]) -> None:
     """Tell every PostUnit hook. Raises the first HookFailed, when all of them have been told.
 
     Raises HookUntold where one of them could not be: those that have heard it are not told again.
     """
     heard: list[str] = list(unit.metadata.get(_HEARD, ()))
+    # By number: a command that is listed twice is told twice.
+    before = Counter(heard)
     untold: HookUntold | None = None
     refused: HookFailed | None = None
     for command in desk.hooks.commands("post_unit"):
-        if command in heard:
+        if before[command]:
+            before[command] -= 1
             continue
         try:
             await _one(desk, "post_unit", command, unit, payload)

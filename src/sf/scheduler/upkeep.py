@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from sf.domain.clock import Instant, drawn_in, has_passed
-from sf.domain.units import Status
+from sf.domain.units import RECHECKED, HoldKind, Status
 from sf.errors import SfError, WorkspaceFailed
 from sf.harness.desk import Desk
 from sf.harness.rules import Rules
@@ -50,11 +50,12 @@ class Upkeep:
         # Our own claims are renewed before others' are swept: a laptop that slept is not a crash.
         if running:
             await self._renew(now)
-        if not running and ended != self._ended:
-            # What the last run held may be what a parked unit waits for, and the loop may end with this look.
-            self._rechecked_at, self._ended = 0, ended
+        last = not running and ended != self._ended
+        self._ended = self._ended if running else ended
         done = [await self._sweep(seen, now), await self._wake_due(seen, now)]
-        done += [await self._recheck_held(now), await self._answer_due(seen, now)]
+        freed = await self._recheck_held(now, last=last)
+        # Who was let go now has first to begin: what it will spend is not to be promised to another.
+        done += [freed, not freed and await self._answer_due(seen, now)]
         return self.look() if any(done) else seen
 
     async def keep_claims(self, is_running: Callable[[], bool]) -> None:
@@ -95,19 +96,27 @@ class Upkeep:
         await self._desk.database.write(lambda tx: leases.wake_due(tx, now, self._desk.station))
         return True
 
-    async def _recheck_held(self, now: Instant) -> bool:
-        """Let units go whose condition someone else has changed meanwhile."""
-        if not has_passed(self._recheck_ms, self._rechecked_at, now):
+    async def _recheck_held(self, now: Instant, *, last: bool) -> bool:
+        """Let units go whose condition someone else has changed meanwhile; whether any was.
+
+        After the last run too, for those that wait for money: what it held may be what they want, and the
+        loop may end with this look.
+        """
+        if has_passed(self._recheck_ms, self._rechecked_at, now):
+            kinds = RECHECKED
+            self._rechecked_at = now
+            self._recheck_ms = _RECHECK_MS
+        elif last:
+            kinds = frozenset({HoldKind.BUDGET})
+        else:
             return False
-        self._rechecked_at = now
-        self._recheck_ms = _RECHECK_MS
         try:
-            await rechecks.recheck(self._desk, now)
+            return await rechecks.recheck(self._desk, now, kinds) > 0
         except (WorkspaceFailed, OSError) as error:
             # What is only held ends nobody's session.
             self._recheck_ms = _AFTER_FAILURE_MS
             self._desk.log.warning("the checkout could not be looked at", error=str(error))
-        return True
+            return True
 
     async def _answer_due(self, seen: Glance, now: Instant) -> bool:
         """Questions that nobody answered in time get their default."""

@@ -120,6 +120,11 @@ def bind(tx: Tx, station: str) -> None:
     tx.run(_Q["bind"], station=station)
 
 
+def bind_unit(tx: Tx, unit_id: str, station: str) -> bool:
+    """Bind a unit of no station to one that will work on it, or wind it up; False when another was first."""
+    return tx.run(_Q["bind_unit"], id=unit_id, station=station) == 1
+
+
 def unbind_unit(tx: Tx, unit_id: str) -> None:
     """Let a unit that has not begun be taken by any station."""
     tx.run(_Q["unbind_unit"], id=unit_id)
@@ -245,11 +250,6 @@ def reverted(tx: Tx, most: int) -> list[Unit]:
 def to_wind_up(tx: Tx, station: str = "") -> list[Unit]:
     """Terminal units whose worktree, hooks and artifacts are still to be seen to."""
     return [unit_of(row) for row in tx.all(_Q["to_wind_up"], station=station)]
-
-
-def take_to_wind_up(tx: Tx, unit_id: str, station: str) -> bool:
-    """Bind a terminal unit of no station to one that will wind it up; False when another was first."""
-    return tx.run(_Q["take_to_wind_up"], id=unit_id, station=station) == 1
 
 
 def wound_up(tx: Tx, unit_id: str, now: Instant) -> None:

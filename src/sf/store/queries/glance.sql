@@ -10,6 +10,8 @@ SELECT
   (SELECT MIN(due_at) FROM units WHERE due_at IS NOT NULL
     AND (:station = '' OR COALESCE(station, :station) = :station)) AS unit_due,
   (SELECT COUNT(*) FROM attention WHERE closed_at IS NULL) AS questions,
-  (SELECT MIN(due_at) FROM attention WHERE closed_at IS NULL AND due_at IS NOT NULL) AS question_due,
+  (SELECT MIN(due_at) FROM attention WHERE closed_at IS NULL AND due_at IS NOT NULL
+    AND (:station = '' OR COALESCE((SELECT u.station FROM units u WHERE u.id = attention.unit_id), :station) = :station))
+    AS question_due,
   (SELECT COUNT(*) FROM runs r JOIN units u ON u.id = r.unit_id_snap
     WHERE r.ended_at IS NULL AND u.claim_holder = :holder AND u.phase_status = 'canceled') AS called_off

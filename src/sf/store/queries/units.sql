@@ -86,7 +86,7 @@ WHERE archived_at IS NOT NULL AND wound_up_at IS NULL AND claim_holder IS NULL
   AND (:station = '' OR COALESCE(station, :station) = :station)
 ORDER BY archived_at, id DESC
 
--- name: take_to_wind_up
+-- name: bind_unit
 UPDATE units SET station = :station WHERE id = :id AND station IS NULL AND wound_up_at IS NULL
 
 -- name: wound_up
