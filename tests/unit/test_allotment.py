@@ -39,10 +39,10 @@ def test_as_many_are_let_go_as_there_is_room_for(ground: Ground) -> None:
     _planned(ground)
     asked = [_parked(ground, name, 400) for name in TASKS]
     too_little = Allotment(ground.read, Caps(milestone=300))
-    assert not too_little.reaches(ground.unit(TASKS[0]), asked[0])
+    assert not too_little.reaches(asked[0])
     allotment, found = Allotment(ground.read, Caps(milestone=1000)), []
-    for name, question in zip(TASKS, asked, strict=True):
-        found.append(allotment.reaches(ground.unit(name), question))
+    for question in asked:
+        found.append(allotment.reaches(question))
         if found[-1]:
             allotment.take(question)
     assert found == [True, True, False]
@@ -52,13 +52,13 @@ def test_room_is_left_for_what_runs_in_the_account_that_refused(ground: Ground) 
     """A run between two requests holds nothing just now, and would be cut off by who takes what it needs."""
     _planned(ground)
     asked = _parked(ground, TASKS[0], 600)
-    assert Allotment(ground.read, Caps(milestone=1000)).reaches(ground.unit(TASKS[0]), asked)
+    assert Allotment(ground.read, Caps(milestone=1000)).reaches(asked)
     assert ground.claim(TASKS[1]) is not None
-    assert not Allotment(ground.read, Caps(milestone=1000)).reaches(ground.unit(TASKS[0]), asked)
-    assert Allotment(ground.read, Caps(milestone=1200)).reaches(ground.unit(TASKS[0]), asked)
+    assert not Allotment(ground.read, Caps(milestone=1000)).reaches(asked)
+    assert Allotment(ground.read, Caps(milestone=1200)).reaches(asked)
     for session in (700, 500):
         caps = Caps(milestone=1200, session=session)
-        assert Allotment(ground.read, caps).reaches(ground.unit(TASKS[0]), asked), "that is the purse's"
+        assert Allotment(ground.read, caps).reaches(asked), "that is the purse's"
 
 
 def test_what_runs_elsewhere_keeps_nobody_parked(ground: Ground) -> None:
@@ -67,7 +67,7 @@ def test_what_runs_elsewhere_keeps_nobody_parked(ground: Ground) -> None:
     asked = _parked(ground, TASKS[0], 600)
     assert ground.claim(ground.plant(adhoc=True)) is not None
     caps = Caps(milestone=1000, session=1000)
-    assert Allotment(ground.read, caps).reaches(ground.unit(TASKS[0]), asked)
+    assert Allotment(ground.read, caps).reaches(asked)
 
 
 @pytest.mark.parametrize(("cap", "answered"), [(1000, 1), (1200, 0)])
@@ -102,6 +102,29 @@ def test_a_default_that_is_too_little_adds_up_until_it_is_enough(ground: Ground)
     ground.clock.advance(seconds=2)
     assert ground.write(lambda tx: replies.answer_due(tx, rules, ground.now)) == [asked.id]
     assert ground.unit(TASKS[0]).hold_kind is None and not attention.waiting(ground.read)
+
+
+def test_a_default_goes_to_what_refused_and_the_next_run_asks_for_what_else_has_no_room(
+    ground: Ground,
+) -> None:
+    """The milestone was given it at every deadline, without end, while the unit's own cap kept it parked."""
+    caps = Caps(unit=100, milestone=100)
+    ground.rules = rules = replace(GATED, caps=caps, patience={"budget": Patience("0.0006", 1000)})
+    _planned(ground)
+    _parked(ground, TASKS[0], 600)
+    ground.clock.advance(seconds=2)
+    assert len(ground.write(lambda tx: replies.answer_due(tx, rules, ground.now))) == 1
+    assert ground.unit(TASKS[0]).hold_kind is None
+    assert spending.account(ground.read, "milestone", M).allowance == 600
+
+
+def test_nobody_is_abandoned_by_default_whose_money_is_there(ground: Ground) -> None:
+    ground.rules = replace(GATED, patience={"budget": Patience("abandon", 1000)})
+    _planned(ground)
+    _parked(ground, TASKS[0], 600)
+    ground.clock.advance(seconds=2)
+    assert not ground.write(lambda tx: replies.answer_due(tx, ground.rules, ground.now))
+    assert (ground.unit(TASKS[0]).hold_kind, ground.unit(TASKS[0]).terminal) == (None, False)
 
 
 def test_what_another_folders_unit_asks_is_left_to_that_folder(ground: Ground) -> None:

@@ -107,6 +107,8 @@ def restore(project: Project, wanted: str, branch: str | None = None) -> Restore
         item, _ = await _find(shelf, wanted)
         kind = "rescue" if item.ref.startswith(parked.RESCUES) else "run"
         name = branch or f"{kind}-{item.name}"
+        # What the user's repository lacks is sent along, and it may lack more than it did.
+        await shelf.owned.follow_grafts()
         await shelf.user.keep_branch(name, item.commit.id, shelf.owned, only_new=True)
         return Restored(name, item.commit.id, item.commit.subject)
 

@@ -6,7 +6,6 @@ from collections import Counter
 
 from sf.domain.attention import Question
 from sf.domain.spending import Account, Caps
-from sf.domain.units import Unit
 from sf.store import leases, spending
 from sf.store.tx import Tx
 
@@ -19,31 +18,27 @@ class Allotment:
         self._caps = caps
         self._taken: Counter[tuple[str, str]] = Counter()
 
-    def reaches(self, unit: Unit, asked: Question) -> bool:
+    def reaches(self, asked: Question) -> bool:
         """Whether there is room for what a unit asked for, and for everyone else in what refused it.
 
         A run that is between two requests holds nothing just now, nor does who was let go a moment ago: they
         would cut each other off in turns, until the money is gone and nothing is done.
         """
-        if not self.has_room(unit, asked):
-            return False
-        wanted = int(asked.data["wanted"])
-        refusing = spending.account(self._tx, asked.data["scope"], asked.data["key"])
+        refusing, wanted = self._refusing(asked), int(asked.data["wanted"])
         room = refusing.room(self._caps)
-        return room is None or room + refusing.reserved >= wanted + self._beside(refusing, wanted)
+        beside = self._beside(refusing, wanted)
+        return room is None or (room >= wanted and room + refusing.reserved >= wanted + beside)
 
-    def has_room(self, unit: Unit, asked: Question) -> bool:
-        """Whether there is room for what a unit asked for, whoever else may want it.
+    def has_room(self, asked: Question) -> bool:
+        """Whether there is room for what was asked for in what refused it, whoever else may want it.
 
-        The session's own money is the purse's, which asks for it: a unit is not kept from doing so.
+        Where another account has none, the next run meets that, and asks in its name.
         """
-        keys = spending.payer(self._tx, unit).keys()
-        rooms = [
-            spending.account(self._tx, scope, key).room(self._caps)
-            for scope, key in keys.items()
-            if scope != "session"
-        ]
-        return all(room is None or room >= int(asked.data["wanted"]) for room in rooms)
+        room = self._refusing(asked).room(self._caps)
+        return room is None or room >= int(asked.data["wanted"])
+
+    def _refusing(self, asked: Question) -> Account:
+        return spending.account(self._tx, asked.data["scope"], asked.data["key"])
 
     def take(self, asked: Question) -> None:
         """Count what a unit that is let go will want next."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import msgspec
+
 from sf.domain import events
 from sf.domain.phases import Phase
 from sf.domain.reverting import work_subject
@@ -20,6 +22,8 @@ from sf.workspaces.changes import between
 from sf.workspaces.refusals import CheckoutBusy
 from sf.workspaces.worktree import Worktree
 
+_PUT_AWAY = "put_away"
+"""In a unit's metadata: whether its worktree was, when a hook could not be told of its end."""
 _NAMES = 10
 """How many names a branch that is kept may be tried under."""
 
@@ -43,11 +47,14 @@ async def close(desk: Desk, unit: Unit) -> None:
     """Wind a terminal unit up. Raises HookFailed when a PostUnit hook refuses: the session must stop.
 
     The caller marks it afterwards, so a crash repeats the hooks rather than skipping them. Where only a hook
-    is left to be told, what came before it was done: the user may have deleted the branch that was kept.
+    is left to be told, what came before it is not done again: the user may have deleted the branch that was
+    kept.
     """
-    if not unit_hooks.is_half_told(unit):
-        await put_away(desk, unit)
+    if not unit.metadata.get(_PUT_AWAY):
+        is_away = await put_away(desk, unit)
         await _remember(desk, unit)
+        # Written down with the hooks that have heard of the unit, if one of them could not be told.
+        unit = msgspec.structs.replace(unit, metadata={**unit.metadata, _PUT_AWAY: is_away})
     try:
         await _post_unit(desk, unit)
     finally:
@@ -79,13 +86,15 @@ async def _touched(desk: Desk, unit: Unit) -> tuple[str, ...]:
         return ()
 
 
-async def put_away(desk: Desk, unit: Unit) -> None:
+async def put_away(desk: Desk, unit: Unit) -> bool:
     """Remove the unit's worktree; what cannot be removed is kept, and tried again at the next start."""
     try:
         await _put_away(desk, unit)
+        return True
     except SfError as error:
         desk.log.warning("worktree kept", unit_id=unit.id, unit_type=unit.type, error=error.line())
         desk.announce(events.WARNING, unit.id, detail=f"its worktree is kept: {error.message}")
+        return False
 
 
 async def _put_away(desk: Desk, unit: Unit) -> None:

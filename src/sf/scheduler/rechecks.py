@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
 from functools import partial
 
 from sf.domain.attention import Question
@@ -18,12 +17,12 @@ from sf.store import attention, units
 from sf.store.tx import Tx
 
 
-async def recheck(desk: Desk, now: Instant, kinds: Collection[HoldKind] = RECHECKED) -> int:
+async def recheck(desk: Desk, now: Instant) -> int:
     """Let every parked unit go whose condition is no longer there; how many.
 
     What git is needed for comes last.
     """
-    waiting = [unit for unit in units.held(desk.database.read, desk.station) if unit.hold_kind in kinds]
+    waiting = [unit for unit in units.held(desk.database.read, desk.station) if unit.hold_kind in RECHECKED]
     dirty: set[str] | None = None
     freed = 0
     allotment = Allotment(desk.database.read, desk.rules.caps)
@@ -101,7 +100,7 @@ def _has_room(desk: Desk, unit: Unit, asked: Question | None, allotment: Allotme
     # Of two lists of different lengths one is unknown.
     if any(now < before for now, before in zip(terms(desk, unit.phase), then, strict=False)):
         return True
-    return allotment.reaches(unit, asked)
+    return allotment.reaches(asked)
 
 
 def _asked(tx: Tx, unit: Unit) -> Question | None:

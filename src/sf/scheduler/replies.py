@@ -206,14 +206,16 @@ def answer_due(tx: Tx, rules: Rules, now: Instant, station: str = "") -> list[st
             # Another folder's, with caps of its own that are not known here.
             continue
         default = item.default_answer or ""
-        amount = rules_of_answers.money(default) if unit is not None else None
-        if unit is None or item.kind != HoldKind.BUDGET or amount is None:
+        amount = rules_of_answers.money(default)
+        if unit is None or item.kind != HoldKind.BUDGET:
             give(tx, item, default, "default", rules, now)
-        elif allotment.reaches(unit, item):
+        elif allotment.reaches(item):
             # What another question about the same money was given is enough for this one too.
             lifecycle.release(tx, unit.id, "auto", now)
             allotment.take(item)
             continue
+        elif amount is None:
+            give(tx, item, default, "default", rules, now)
         else:
             _add(tx, unit, item, amount, allotment, rules, now)
         answered.append(item.id)
@@ -227,7 +229,7 @@ def _add(
     """Give a unit the default amount; while that is not enough for its next step, it goes on asking."""
     scope, key = question.data["scope"], question.data["key"]
     spending.allow(tx, scope, key, micro_usd(amount))
-    if allotment.has_room(unit, question):
+    if allotment.has_room(question):
         attention.close(tx, question.id, question.default_answer or "", "default", now)
         lifecycle.release(tx, unit.id, "default", now)
         allotment.take(question)

@@ -25,11 +25,6 @@ async def ask(desk: Desk, unit: Unit) -> None:
             await _one(desk, "pre_dispatch", command, unit, payload)
 
 
-def is_half_told(unit: Unit) -> bool:
-    """Whether a unit's end was told before, and one hook at least could not be told."""
-    return _HEARD in unit.metadata
-
-
 async def tell(desk: Desk, unit: Unit, payload: dict[str, Any]) -> None:
     """Tell every PostUnit hook. Raises the first HookFailed, when all of them have been told.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from sf.domain.clock import Instant, drawn_in, has_passed
-from sf.domain.units import RECHECKED, HoldKind, Status
+from sf.domain.units import Status
 from sf.errors import SfError, WorkspaceFailed
 from sf.harness.desk import Desk
 from sf.harness.rules import Rules
@@ -50,11 +50,12 @@ class Upkeep:
         # Our own claims are renewed before others' are swept: a laptop that slept is not a crash.
         if running:
             await self._renew(now)
-        last = not running and ended != self._ended
-        self._ended = self._ended if running else ended
+        if not running and ended != self._ended:
+            # What the last run held may be what a parked unit waits for, and the loop may end with this look.
+            self._rechecked_at, self._ended = 0, ended
         done = [await self._sweep(seen, now), await self._wake_due(seen, now)]
-        freed = await self._recheck_held(now, last=last)
-        # Who was let go now has first to begin: what it will spend is not to be promised to another.
+        freed = await self._recheck_held(now)
+        # Who was let go now may begin first: what it will spend is not to be promised to another as well.
         done += [freed, not freed and await self._answer_due(seen, now)]
         return self.look() if any(done) else seen
 
@@ -96,22 +97,14 @@ class Upkeep:
         await self._desk.database.write(lambda tx: leases.wake_due(tx, now, self._desk.station))
         return True
 
-    async def _recheck_held(self, now: Instant, *, last: bool) -> bool:
-        """Let units go whose condition someone else has changed meanwhile; whether any was.
-
-        After the last run too, for those that wait for money: what it held may be what they want, and the
-        loop may end with this look.
-        """
-        if has_passed(self._recheck_ms, self._rechecked_at, now):
-            kinds = RECHECKED
-            self._rechecked_at = now
-            self._recheck_ms = _RECHECK_MS
-        elif last:
-            kinds = frozenset({HoldKind.BUDGET})
-        else:
+    async def _recheck_held(self, now: Instant) -> bool:
+        """Let units go whose condition someone else has changed meanwhile; whether any was."""
+        if not has_passed(self._recheck_ms, self._rechecked_at, now):
             return False
+        self._rechecked_at = now
+        self._recheck_ms = _RECHECK_MS
         try:
-            return await rechecks.recheck(self._desk, now, kinds) > 0
+            return await rechecks.recheck(self._desk, now) > 0
         except (WorkspaceFailed, OSError) as error:
             # What is only held ends nobody's session.
             self._recheck_ms = _AFTER_FAILURE_MS

@@ -60,7 +60,7 @@ async def make_anew(owned: OwnedRepository, index: Path, head: str) -> None:
     """Make an index that is gone or damaged anew, for the next snapshot to bring to what the folder has.
 
     It names every file of what the folder was last: one that is ignored is known by its name alone, and would
-    be missing from whatever is committed next. Where a layout was cut off, every file of before and after.
+    be missing from whatever is committed next. Where a layout was cut off, all of it and of the branch.
     """
     git, git_dir = owned.git, owned.git_dir
     layout = await laid_out(owned, index)

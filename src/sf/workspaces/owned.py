@@ -79,8 +79,9 @@ class OwnedRepository:
         here = _excludes.read(user.common_dir / "info" / "exclude")
         # The last that fits decides, so what the repository says comes behind what holds everywhere.
         _keep(path / "info" / "exclude", everywhere + here)
-        await _grafts.follow(git, user.common_dir, path)
-        return cls(path, user, git, identity or Identity())
+        owned = cls(path, user, git, identity or Identity())
+        await owned.follow_grafts()
+        return owned
 
     @classmethod
     def as_it_is(cls, path: Path, user: UserRepository, git: Git) -> OwnedRepository:
@@ -121,6 +122,10 @@ class OwnedRepository:
             path.unlink()
         return [str(path.relative_to(self._path)) for path in stale]
 
+    async def follow_grafts(self) -> None:
+        """Let the history end where the user's does by now, as far as it can."""
+        await _grafts.follow(self.git, self._user.common_dir, self._path)
+
     async def fetch(self, commit: str) -> None:
         """Make sure that a commit of the user, with all it reaches, is here."""
         # One at a time: several units ask for the same commit when the branch has moved.
@@ -135,7 +140,7 @@ class OwnedRepository:
                         await self.delete_ref(name, base)
 
     async def _bring(self, commit: str) -> None:
-        await _grafts.follow(self.git, self._user.common_dir, self._path)
+        await self.follow_grafts()
         known = (await self.refs("refs/")).values()
         await transfer(self.git, self._user.git_dir, self._path, commit, known=known)
         if not await self._is_whole(commit):
