@@ -98,7 +98,7 @@ class Upkeep:
         return True
 
     async def _recheck_held(self, now: Instant) -> bool:
-        """Let units go whose condition someone else has changed meanwhile; whether any was."""
+        """Let units go whose condition someone else has changed meanwhile; whether any may have been."""
         if not has_passed(self._recheck_ms, self._rechecked_at, now):
             return False
         self._rechecked_at = now
