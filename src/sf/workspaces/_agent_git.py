@@ -41,7 +41,7 @@ def write(
             ref = new / "refs" / "heads" / branch
             ref.parent.mkdir(parents=True, exist_ok=True)
             ref.write_text(f"{commit}\n")
-        for name in ("info/exclude", "shallow"):
+        for name in ("info/exclude", "info/attributes", "shallow"):
             if (owned / name).is_file():
                 shutil.copyfile(owned / name, new / name)
         shutil.copyfile(index, new / "index")

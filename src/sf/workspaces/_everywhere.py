@@ -22,7 +22,22 @@ async def values(
     return found
 
 
-def folder(environ: Mapping[str, str]) -> Path:
+async def file(
+    git: Git, facade: Path, key: str, name: str, root: Path, named: str | None, environ: Mapping[str, str]
+) -> Path:
+    """Return the file that a repository's configuration has `named` for a key, or else the user's.
+
+    Where that names none either, it is `name` in the folder of git's own below the user's settings.
+    """
+    if named is None:
+        named = (await values(git, facade, (key,), environ)).get(key)
+    if named is None:
+        return _folder(environ) / name
+    home = environ.get("HOME", "")
+    return root / (Path(home) / named[2:] if named.startswith("~/") and home else Path(named))
+
+
+def _folder(environ: Mapping[str, str]) -> Path:
     """The folder of git's own below the user's settings; without a home, one that does not exist."""
     home = Path(environ.get("HOME") or os.devnull)
     return Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "git"
@@ -42,7 +57,7 @@ def _configurations(environ: Mapping[str, str]) -> list[Path]:
     if "GIT_CONFIG_GLOBAL" in environ:
         return [*found, Path(environ["GIT_CONFIG_GLOBAL"])]
     home = environ.get("HOME", "")
-    return [*found, folder(environ) / "config", *([Path(home) / ".gitconfig"] if home else [])]
+    return [*found, _folder(environ) / "config", *([Path(home) / ".gitconfig"] if home else [])]
 
 
 async def _read(git: Git, facade: Path, path: Path, wanted: Collection[str], home: str) -> dict[str, str]:

@@ -18,10 +18,7 @@ async def patterns(
     git: Git, facade: Path, root: Path, named: str | None, environ: Mapping[str, str]
 ) -> bytes:
     """Return the patterns of the file that the repository's configuration has `named`, or the user's own."""
-    home = environ.get("HOME", "")
-    if named is None:
-        named = (await _everywhere.values(git, facade, (_KEY,), environ)).get(_KEY)
-    path = _everywhere.folder(environ) / "ignore" if named is None else root / _expanded(named, home)
+    path = await _everywhere.file(git, facade, _KEY, "ignore", root, named, environ)
     # As for git: one that cannot be read ignores nothing.
     with contextlib.suppress(OSError):
         return read(path)
@@ -40,7 +37,3 @@ def read(path: Path) -> bytes:
     if len(text) > _MOST:
         text = text[: text.rfind(b"\n") + 1]
     return text if not text or text.endswith(b"\n") else text + b"\n"
-
-
-def _expanded(path: str, home: str) -> Path:
-    return Path(home) / path[2:] if path.startswith("~/") and home else Path(path)

@@ -37,6 +37,8 @@ class Journal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     old: str
     new: str
     step: Literal["checking", "preparing", "moving", "cut"]
+    settings: tuple[str, ...] | None = None
+    """What git was given with every command: whoever ends the landing may have settings of their own."""
 
 
 class Desk:

@@ -46,7 +46,7 @@ class Landing:
         others = worktrees_using(self._layout, branch, but=self._layout.git_dir if checkout else None)
         if others:
             raise _busy.elsewhere(self._layout, branch, others)
-        journal = Journal(secrets.token_hex(16), branch, old, new, "checking")
+        journal = Journal(secrets.token_hex(16), branch, old, new, "checking", self._git.settings)
         task = asyncio.ensure_future(self._land(journal, source, checkout=checkout))
         try:
             await asyncio.shield(task)
@@ -184,6 +184,9 @@ async def settle_leftover(git: Git, layout: Layout, state: Path, desk: Desk) -> 
     journal = desk.read()
     if journal is None:
         return None
+    if journal.settings is not None:
+        # Files are compared as they were written.
+        git = git.given(journal.settings)
     facade = state / "facade"
     landed = journal.step in ("preparing", "moving") and await _has_landed(git, facade, journal)
     said = f"the landing of {journal.new[:12]} on {journal.branch} was {'finished' if landed else 'undone'}"

@@ -102,10 +102,11 @@ def _linked_dir(root: Path, marker: Path) -> Path:
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What the façade copies of the user's configuration, and the ignore file that it names."""
+    """What the façade copies of the user's configuration, and the files that the repository's own names."""
 
     copied: dict[str, str]
     excludes: str | None
+    attributes: str | None
 
 
 async def settings(git: Git, layout: Layout, facade: Path, environ: Mapping[str, str]) -> Settings:
@@ -118,7 +119,8 @@ async def settings(git: Git, layout: Layout, facade: Path, environ: Mapping[str,
         found |= await _read_config(git, layout.git_dir / "config.worktree", facade)
     _refuse_unproven(layout, found)
     everywhere = await _everywhere.values(git, facade, _COPIED, environ)
-    return Settings(_lawful(everywhere) | _lawful(found), found.get("core.excludesfile"))
+    copied = _lawful(everywhere) | _lawful(found)
+    return Settings(copied, found.get("core.excludesfile"), found.get("core.attributesfile"))
 
 
 def _lawful(found: dict[str, str]) -> dict[str, str]:

@@ -8,6 +8,7 @@ import msgspec
 
 from sf.domain.utf8 import escaped
 from sf.errors import GitFailed
+from sf.workspaces import _attributes
 from sf.workspaces._index_file import brief
 from sf.workspaces.changes import GITLINK
 from sf.workspaces.git import Git
@@ -51,13 +52,15 @@ class MergeResult(msgspec.Struct, frozen=True):
 
 
 async def merge_trees(git: Git, git_dir: Path, ours: str, theirs: str) -> MergeResult:
-    """Merge two commits into a tree."""
-    output = await git.run(
-        *("merge-tree", "--write-tree", "-z", "--messages", ours, theirs),
-        git_dir=git_dir,
-        ok=(0, 1),
-        timeout=300.0,
-    )
+    """Merge two commits into a tree, as a checkout of `ours` would."""
+    async with _attributes.laid_out(git, git_dir, ours) as attributes:
+        output = await git.run(
+            *("merge-tree", "--write-tree", "-z", "--messages", ours, theirs),
+            git_dir=git_dir,
+            work_tree=attributes,
+            ok=(0, 1),
+            timeout=300.0,
+        )
     fields = output.stdout.decode("utf-8", "surrogateescape").split("\0")
     tree = fields.pop(0)
     if len(tree) != 40:

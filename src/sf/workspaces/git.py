@@ -110,8 +110,16 @@ class Git:
 
     def set_to(self, values: Mapping[str, str]) -> Git:
         """The same git, given these settings with every command: no file holds them for others."""
-        settings = tuple(f"{key}={value}" for key, value in sorted(values.items()))
+        return self.given(tuple(f"{key}={value}" for key, value in sorted(values.items())))
+
+    def given(self, settings: tuple[str, ...]) -> Git:
+        """The same git with these settings, each as `key=value`."""
         return Git(search_path=self._search_path, held=self._held, most=self._most, settings=settings)
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """What it is given with every command besides what every git of sf's is."""
+        return self._settings
 
     async def run(
         self,

@@ -15,7 +15,7 @@ import msgspec
 from sf import files
 from sf.errors import GitFailed, WorkspaceFailed
 from sf.paths import beside
-from sf.workspaces import _excludes, _grafts, _objects, changes
+from sf.workspaces import _attributes, _excludes, _grafts, _objects, changes
 from sf.workspaces._index_file import BRIEF
 from sf.workspaces._merge import MergeResult as MergeResult
 from sf.workspaces._merge import merge_trees
@@ -54,7 +54,7 @@ class OwnedRepository:
     def __init__(self, path: Path, user: UserRepository, git: Git, identity: Identity) -> None:
         self._path = path
         self._user = user
-        self.git = git
+        self.git = git.set_to(_attributes.given(user.attributes))
         self.identity = identity
         self._fetching = asyncio.Lock()
 
@@ -79,6 +79,7 @@ class OwnedRepository:
         here = _excludes.read(user.common_dir / "info" / "exclude")
         # The last that fits decides, so what the repository says comes behind what holds everywhere.
         _keep(path / "info" / "exclude", everywhere + here)
+        _keep(path / "info" / "attributes", _excludes.read(user.common_dir / "info" / "attributes"))
         owned = cls(path, user, git, identity or Identity())
         await owned.follow_grafts()
         return owned
@@ -112,7 +113,7 @@ class OwnedRepository:
         indexes = self._path / "worktrees"
         for half in [*indexes.glob(".*.new"), *indexes.glob(f"*{BRIEF}")]:
             half.unlink()
-        for half in self.objects.glob("tmp_objdir-*"):
+        for half in [*self.objects.glob("tmp_objdir-*"), *(self._path / _attributes.FOLDER).glob("*")]:
             shutil.rmtree(half)
         found = [self._path / f"{name}.lock" for name in ("HEAD", "config", "packed-refs", "shallow")]
         for folder in ("refs", "worktrees"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
@@ -12,7 +13,7 @@ from typing import Protocol
 import msgspec
 
 from sf.errors import BadUsage, GitFailed
-from sf.workspaces import _busy, _excludes, _facade, _layout
+from sf.workspaces import _attributes, _busy, _excludes, _facade, _layout
 from sf.workspaces._journal import Desk
 from sf.workspaces._landing import Landed, Landing, recover
 from sf.workspaces._layout import read_small
@@ -22,6 +23,8 @@ from sf.workspaces._user_checkout import dirty_paths, worktrees_using
 from sf.workspaces.git import Git, Identity
 
 _STALE = 600.0
+_GUARD, _GUARD_AGE = "sf branch", 3600.0
+"""What guards the objects of a branch until it has its ref; an old one was left by a process that is dead."""
 _FILTER = re.compile(r"\sfilter=\S")
 
 __all__ = ["Head", "Landed", "ObjectSource", "UserRepository"]
@@ -53,6 +56,8 @@ class UserRepository:
         self._identity = identity
         self.excludes: str | None = None
         """The ignore file that the repository's configuration names."""
+        self.attributes: Path | None = None
+        """The attributes file that holds for it besides its own."""
         self.has_run_bits = True
         """Whether git looks at the run bits of its files: not with core.fileMode = false."""
 
@@ -74,8 +79,13 @@ class UserRepository:
         if settings.copied.get("core.logallrefupdates") != "false":
             _facade.make_logs(layout)
         # Given with every command: others who open the repository meanwhile may have settings of their own.
-        repository = cls(layout, state, git.set_to(settings.copied), identity or Identity())
+        attributes = await _attributes.everywhere(
+            git, _facade_in(state), layout.root, settings.attributes, environ
+        )
+        set_to = git.set_to(settings.copied | _attributes.given(attributes))
+        repository = cls(layout, state, set_to, identity or Identity())
         repository.excludes = settings.excludes
+        repository.attributes = attributes
         repository.has_run_bits = settings.copied.get("core.filemode") != "false"
         return repository
 
@@ -195,7 +205,16 @@ class UserRepository:
 
     async def recover_landing(self) -> str | None:
         """Finish or undo a landing that was interrupted; say in one line what was done, None if nothing."""
+        self._drop_old_guards()
         return await recover(self._git, self._layout, self._state)
+
+    def _drop_old_guards(self) -> None:
+        for guard in (self._layout.common / "objects" / "pack").glob("pack-*.keep"):
+            # Another may have been faster.
+            with contextlib.suppress(FileNotFoundError):
+                is_old = time.time() - guard.stat().st_mtime > _GUARD_AGE
+                if is_old and read_small(guard) == _GUARD:
+                    guard.unlink()
 
     def unfinished_landing(self) -> str:
         """What a landing that has not ended says of itself, and the locks it holds; empty for none."""
@@ -216,6 +235,8 @@ class UserRepository:
             if name.rpartition("/")[2] == ".gitattributes"
         }
         files["info/attributes"] = self._layout.common / "info" / "attributes"
+        if self.attributes is not None:
+            files[str(self.attributes)] = self.attributes
         return [
             f"{name}: {line.strip()}"
             for name, path in files.items()
@@ -244,9 +265,7 @@ class UserRepository:
         known = heads.text().split()
         guard = None
         if commit not in known:
-            guard = await transfer(
-                self._git, owned.git_dir, self.git_dir, commit, known=known, keep="sf branch"
-            )
+            guard = await transfer(self._git, owned.git_dir, self.git_dir, commit, known=known, keep=_GUARD)
         try:
             await update_ref(
                 self._git, self.git_dir, f"refs/heads/{name}", commit, old, identity=self._identity
