@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -286,3 +287,60 @@ def test_a_spike_whose_worktree_vanished_keeps_its_branch(stage: Stage) -> None:
     assert stage.auto(watch=gone).ending == "done"
     made = set(stage.git("branch", "--format=%(refname:short)").split()) - {"main"}
     assert len(made) == 1
+
+
+def test_what_is_never_merged_by_lines_lands_in_one_piece(stage: Stage) -> None:
+    """Without a checkout git follows no attributes: halves of two lock files were landed as one."""
+    lines = [f"line {number}\n" for number in range(30)]
+    stage.file(".gitattributes", "*.lock binary\n")
+    stage.file("dep.lock", "".join(lines))
+    stage.commit("lock")
+    stage.workflow("short", SHORT)
+    stage.script(scene("execute", write("dep.lock", "".join([*lines, "agent\n"])), say()), *PASSING)
+    stage.plan("one", workflow="short", adhoc=True)
+    result = stage.auto(watch=stage.meanwhile("merge", "dep.lock", "".join(["user\n", *lines])))
+    assert result.ending == "waiting", "a conflict that nobody resolves is a question"
+    assert stage.git("show", "main:dep.lock") == "".join(["user\n", *lines]).strip()
+
+
+def test_artifacts_that_cannot_be_archived_repeat_nothing_else(stage: Stage) -> None:
+    heard = stage.root.parent / "heard"
+    stage.hook("one", f"#!/bin/sh\ncat >> {heard}\n")
+    stage.configure(CONFIG + '[harness.hooks]\npost_unit = ["./.sf/hooks/one.sh"]\n')
+    stage.workflow("kept", 'name = "kept"\nphases = ["execute", "complete"]\nneeds_evidence = false\n')
+    stage.script(scene("execute", write("a.txt"), say()), *PASSING)
+    unit = stage.plan("one", workflow="kept", adhoc=True)
+    archive = stage.root / ".sf" / "archive"
+    shutil.rmtree(archive, ignore_errors=True)
+    archive.write_text("in the way")
+    assert stage.auto().ending == "done"
+    stage.git("branch", "-D", "sf/a1-one")
+    assert stage.auto().ending == "done"
+    [told] = [json.loads(line)["unit"] for line in heard.read_text().splitlines()]
+    assert told["id"] == unit and "put_away" not in told["metadata"]
+    assert "sf/a1-one" not in stage.git("branch", "--format=%(refname:short)")
+    archive.unlink()
+    stage.auto()
+    assert [path.name.endswith("task_a1") for path in archive.iterdir()] == [True]
+
+
+def test_a_worktree_that_cannot_be_removed_keeps_no_hook_from_being_told(stage: Stage) -> None:
+    heard = stage.root.parent / "heard"
+    stage.hook("one", f"#!/bin/sh\ncat >/dev/null\necho $SF_UNIT_ID >> {heard}\n")
+    stage.configure(CONFIG + '[harness.hooks]\npost_unit = ["./.sf/hooks/one.sh"]\n')
+    stage.workflow("short", SHORT)
+    stage.script(scene("execute", write("a.txt"), say()), *PASSING)
+    unit = stage.plan("one", workflow="short", adhoc=True)
+    folder = stage.project.worktrees / "task_a1"
+
+    def watch(event: Event) -> None:
+        if event.name == events.UNIT_CLOSED:
+            subprocess.run(["chattr", "+i", str(folder)], check=True)
+
+    try:
+        assert stage.auto(watch=watch).ending == "done"
+        assert heard.read_text().split() == [unit] and folder.exists()
+    finally:
+        subprocess.run(["chattr", "-i", str(folder)], check=True)
+    assert stage.auto().ending == "done"
+    assert heard.read_text().split() == [unit] and not folder.exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import resource
 from collections.abc import Iterator
@@ -80,6 +81,22 @@ async def test_a_hook_that_takes_too_long_is_killed(bench: Bench) -> None:
     with pytest.raises(HookTimeout) as failed:
         await bench.run("before_run", Hooks(before_run=name, timeouts={"before_run": Seconds(0.2)}))
     assert failed.value.code == "hook_timeout"
+
+
+async def test_what_left_the_group_of_a_hook_that_is_called_off_ends_with_it(bench: Bench) -> None:
+    beat = bench.root / "beat"
+    child = f"sh -c 'while :; do echo x >> {beat}; sleep 0.05; done'"
+    name = bench.script("away.sh", f"setsid {child} >/dev/null 2>&1 </dev/null &\nsleep 30")
+    running = asyncio.ensure_future(bench.run("before_run", Hooks(before_run=name)))
+    for _ in range(500):
+        if not beat.exists():
+            await asyncio.sleep(0.02)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    size = beat.stat().st_size
+    await asyncio.sleep(0.3)
+    assert beat.stat().st_size == size, "a writer in a worktree would meet the next run there"
 
 
 async def test_what_a_hook_prints_is_cut_in_the_log(bench: Bench) -> None:

@@ -89,6 +89,10 @@ GATE_BLOCKED = "GateBlocked"
 
 RESOLVES = "resolves"
 """The key of a fix task's metadata that names the merge laid out for it."""
+PUT_AWAY = "put_away"
+"""In a unit's metadata: whether its worktree was, when a hook could not be told of its end."""
+HEARD = "told_of_its_end"
+"""In a unit's metadata: the hooks that have heard of its end, when another could not be told yet."""
 
 
 class Merging(msgspec.Struct, frozen=True):

@@ -18,6 +18,7 @@ from sf.errors import HookFailed, HookTimeout, HookUntold, WorkspaceFailed
 from sf.observe.log import Log
 from sf.observe.trace import Tracer
 from sf.policy import orphans, process
+from sf.unbroken import or_undone
 
 HookType = Literal[
     "before_run",
@@ -163,23 +164,30 @@ class HookRunner:
         allowed: float,
     ) -> process.Completed:
         with orphans.noted(self.notes) as note:
-            done = await process.run(
-                argv,
-                cwd=cwd,
-                env={**self._environment, **variables, orphans.HOOK_MARK: note.hook_id},
-                stdin=utf8.as_json(payload) + b"\n",
-                timeout=allowed,
-                grace=1.0,
-                kill_after=1.0,
-            )
+            try:
+                done = await process.run(
+                    argv,
+                    cwd=cwd,
+                    env={**self._environment, **variables, orphans.HOOK_MARK: note.hook_id},
+                    stdin=utf8.as_json(payload) + b"\n",
+                    timeout=allowed,
+                    grace=1.0,
+                    kill_after=1.0,
+                )
+            except asyncio.CancelledError:
+                await or_undone(self._end_left(note))
+                raise
             if done.timed_out:
-                # What left the process group is ended too. It has been told, whether that works or not.
-                try:
-                    await asyncio.to_thread(orphans.end, [orphans.hook_mark(note.hook_id)])
-                except (OSError, WorkspaceFailed) as error:
-                    note.stays = True
-                    self._log.warning("what a hook left running is ended at the next start", error=str(error))
+                await or_undone(self._end_left(note))
         return done
+
+    async def _end_left(self, note: orphans.Note) -> None:
+        """End what has left the process group of a hook that was cut off; if need be, at the next start."""
+        try:
+            await asyncio.to_thread(orphans.end, [orphans.hook_mark(note.hook_id)])
+        except (OSError, WorkspaceFailed) as error:
+            note.stays = True
+            self._log.warning("what a hook left running is ended at the next start", error=str(error))
 
     @property
     def notes(self) -> Path:

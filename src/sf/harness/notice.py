@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from sf.domain.units import Unit
+from sf.domain.units import HEARD, PUT_AWAY, Unit
 from sf.harness.desk import Desk
 
 
 def unit_payload(unit: Unit) -> dict[str, object]:
     """A unit as hooks and gates are told of it."""
-    fields = ("id", "type", "title", "description", "priority", "metadata", "workflow", "parent_id")
-    return {name: getattr(unit, name) for name in fields}
+    fields = ("id", "type", "title", "description", "priority", "workflow", "parent_id")
+    # How far its end has come is sf's own to remember.
+    metadata = {key: value for key, value in unit.metadata.items() if key not in (PUT_AWAY, HEARD)}
+    return {name: getattr(unit, name) for name in fields} | {"metadata": metadata}
 
 
 def hook_variables(desk: Desk, unit: Unit, run_id: str, workspace: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from sf.domain import events
 from sf.domain.phases import Phase
 from sf.domain.reverting import work_subject
 from sf.domain.runs import Lease
-from sf.domain.units import Unit
+from sf.domain.units import PUT_AWAY, Unit
 from sf.errors import BadUsage, GitFailed, HookFailed, HookTimeout, SfError, WorkspaceFailed
 from sf.harness import artifacts, lessons
 from sf.harness.attempt import run_hook
@@ -22,8 +22,6 @@ from sf.workspaces.changes import between
 from sf.workspaces.refusals import CheckoutBusy
 from sf.workspaces.worktree import Worktree
 
-_PUT_AWAY = "put_away"
-"""In a unit's metadata: whether its worktree was, when a hook could not be told of its end."""
 _NAMES = 10
 """How many names a branch that is kept may be tried under."""
 
@@ -50,15 +48,25 @@ async def close(desk: Desk, unit: Unit) -> None:
     is left to be told, what came before it is not done again: the user may have deleted the branch that was
     kept.
     """
-    if not unit.metadata.get(_PUT_AWAY):
+    if not unit.metadata.get(PUT_AWAY):
         is_away = await put_away(desk, unit)
         await _remember(desk, unit)
         # Written down with the hooks that have heard of the unit, if one of them could not be told.
-        unit = msgspec.structs.replace(unit, metadata={**unit.metadata, _PUT_AWAY: is_away})
+        unit = msgspec.structs.replace(unit, metadata={**unit.metadata, PUT_AWAY: is_away})
     try:
         await _post_unit(desk, unit)
     finally:
+        _archive(desk, unit)
+
+
+def _archive(desk: Desk, unit: Unit) -> None:
+    """Move the unit's artifacts away; the next start tries it again, and needs to tell no hook for that."""
+    try:
         artifacts.archive(desk.project, unit.id, desk.clock.now())
+    except OSError as error:
+        told = f"its artifacts stay in {desk.project.active(unit.id)}: {error}"
+        desk.log.warning("artifacts kept", unit_id=unit.id, unit_type=unit.type, error=str(error))
+        desk.announce(events.WARNING, unit.id, detail=told)
 
 
 async def _remember(desk: Desk, unit: Unit) -> None:
@@ -91,9 +99,10 @@ async def put_away(desk: Desk, unit: Unit) -> bool:
     try:
         await _put_away(desk, unit)
         return True
-    except SfError as error:
-        desk.log.warning("worktree kept", unit_id=unit.id, unit_type=unit.type, error=error.line())
-        desk.announce(events.WARNING, unit.id, detail=f"its worktree is kept: {error.message}")
+    except (SfError, OSError) as error:
+        told = error.message if isinstance(error, SfError) else str(error)
+        desk.log.warning("worktree kept", unit_id=unit.id, unit_type=unit.type, error=told)
+        desk.announce(events.WARNING, unit.id, detail=f"its worktree is kept: {told}")
         return False
 
 

@@ -74,9 +74,11 @@ async def _in_the_way(desk: Desk, unit: Unit, asked: Question | None, now: Insta
     put them there and take them away again.
     """
     obstacle = desk.obstacles.get(unit.id)
-    if obstacle is not None and now < obstacle.look_again_at:
+    is_seen = asked is not None and PATHS in asked.data
+    # One that is seen to be gone is believed once.
+    if obstacle is not None and now < obstacle.look_again_at and not (is_seen and obstacle.looked <= 1):
         return True
-    if asked is None or PATHS not in asked.data:
+    if asked is None or not is_seen:
         return False
     paths = {unquoted(path) for path in asked.data[PATHS]}
     untracked = paths.difference(await desk.workshop.user.tracked_files()) if paths else paths

@@ -134,10 +134,7 @@ async def _put_away_again(desk: Desk) -> None:
     still_due = {unit.id for unit in units.to_wind_up(desk.database.read, desk.station)}
     for unit in units.listed(desk.database.read, archived=True, most=1_000_000):
         if unit.terminal and unit.id not in still_due and desk.workshop.folder(unit) in present:
-            try:
-                await closing.put_away(desk, unit)
-            except OSError as error:
-                desk.log.warning("worktree kept", unit_id=unit.id, unit_type=unit.type, error=str(error))
+            await closing.put_away(desk, unit)
 
 
 def interrupt_all(

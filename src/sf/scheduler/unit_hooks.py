@@ -6,15 +6,12 @@ from collections import Counter
 from typing import Any, Literal
 
 from sf.domain import events
-from sf.domain.units import Unit
+from sf.domain.units import HEARD, Unit
 from sf.errors import HookFailed, HookTimeout, HookUntold
 from sf.harness.desk import Desk
 from sf.harness.notice import hook_variables
 from sf.harness.results import unit_result
 from sf.store import units
-
-_HEARD = "told_of_its_end"
-"""In a unit's metadata: the hooks that have heard of its end, when another could not be told yet."""
 
 
 async def ask(desk: Desk, unit: Unit) -> None:
@@ -30,7 +27,7 @@ async def tell(desk: Desk, unit: Unit, payload: dict[str, Any]) -> None:
 
     Raises HookUntold where one of them could not be: those that have heard it are not told again.
     """
-    heard: list[str] = list(unit.metadata.get(_HEARD, ()))
+    heard: list[str] = list(unit.metadata.get(HEARD, ()))
     # By number: a command that is listed twice is told twice.
     before = Counter(heard)
     untold: HookUntold | None = None
@@ -49,7 +46,7 @@ async def tell(desk: Desk, unit: Unit, payload: dict[str, Any]) -> None:
             refused = refused or error
         heard.append(command)
     if untold is not None:
-        noted = {**unit.metadata, _HEARD: heard}
+        noted = {**unit.metadata, HEARD: heard}
         await desk.database.write(lambda tx: units.set_metadata(tx, unit.id, noted))
         raise untold
     if refused is not None:
