@@ -9,11 +9,15 @@ from msgspec.structs import replace
 
 from sf.domain import outcomes as o
 from sf.domain.attention import Patience, Question
+from sf.domain.clock import Instant
+from sf.domain.dialogue import Usage
 from sf.domain.spending import Caps
+from sf.domain.units import HoldKind
 from sf.harness.settle import Ending
-from sf.scheduler import replies
+from sf.scheduler import replies, upkeep
 from sf.scheduler.allotment import Allotment
-from sf.store import attention, glance, runs, spending
+from sf.store import attention, blockers, glance, runs, spending
+from sf.store.tx import Tx
 from tests.support.ground import GATED, Ground
 from tests.support.samples import milestone_plan, piece, task
 
@@ -125,6 +129,68 @@ def test_nobody_is_abandoned_by_default_whose_money_is_there(ground: Ground) -> 
     ground.clock.advance(seconds=2)
     assert not ground.write(lambda tx: replies.answer_due(tx, ground.rules, ground.now))
     assert (ground.unit(TASKS[0]).hold_kind, ground.unit(TASKS[0]).terminal) == (None, False)
+
+
+def test_nobody_is_abandoned_by_default_because_others_are_at_the_money(ground: Ground) -> None:
+    """A unit was given up beside a run that held nothing, and of two that were due the second."""
+    caps, patience = Caps(milestone=1000), {"budget": Patience("abandon", 1000)}
+    ground.rules = rules = replace(GATED, caps=caps, patience=patience)
+    _planned(ground)
+    for name in TASKS[:2]:
+        _parked(ground, name, 600)
+    ground.clock.advance(seconds=2)
+    assert not ground.write(lambda tx: replies.answer_due(tx, rules, ground.now))
+    held = [ground.unit(name).hold_kind for name in TASKS[:2]]
+    assert held == [None, HoldKind.BUDGET]
+    [question] = attention.waiting(ground.read)
+    assert question.due_at == ground.now + 1000, "it is asked on, not over and over"
+
+
+def test_a_default_that_is_too_little_for_the_session_adds_up(ground: Ground) -> None:
+    """The question was closed whatever the amount: a hundred runs without one turn."""
+    caps, patience = Caps(session=100), {"session_budget": Patience("0.0003", 1000)}
+    ground.rules = rules = replace(GATED, caps=caps, patience=patience)
+    _planned(ground)
+    session = ground.unit(M).session_id
+    ground.write(lambda tx: replies.ask_for_session(tx, session, 600, rules, ground.now))
+    ground.clock.advance(seconds=2)
+    assert len(ground.write(lambda tx: replies.answer_due(tx, rules, ground.now))) == 1
+    [question] = attention.waiting(ground.read)
+    assert question.due_at == ground.now + 1000 and "may spend $0.0004" in question.question
+    ground.clock.advance(seconds=2)
+    assert ground.write(lambda tx: replies.answer_due(tx, rules, ground.now)) == [question.id]
+    assert not attention.waiting(ground.read) and not list(blockers.open_blockers(ground.read))
+
+
+def test_a_run_that_begins_anew_needs_what_the_one_before_it_spent(ground: Ground) -> None:
+    """With room for the next step alone it was refused before that step, over and over, for money."""
+    _planned(ground)
+    assert TASKS[0] in ground.ready()
+    lease = ground.claim(TASKS[0])
+    assert lease is not None
+
+    def spend(tx: Tx) -> None:
+        payer = spending.payer(tx, ground.unit(TASKS[0]))
+        usage = Usage(input_tokens=1, output_tokens=1, cost_micro_usd=30, priced=True)
+        spending.record(tx, lease, payer, model="m", usage=usage, now=ground.now)
+
+    ground.write(spend)
+    ground.settle(lease, o.Overspent("milestone", M, "no room", 600))
+    [question] = attention.of_unit(ground.read, TASKS[0])
+    assert question.data["wanted"] == 630
+
+
+def test_a_clock_that_was_set_back_moves_no_deadline_of_another_folder(ground: Ground) -> None:
+    caps, patience = Caps(milestone=100), {"budget": Patience("abandon", 600_000)}
+    ground.rules = rules = replace(GATED, caps=caps, patience=patience)
+    _planned(ground)
+    asked = _parked(ground, TASKS[0], 600)
+    ground.write(lambda tx: tx.run("UPDATE units SET station = 'there'"))
+    behind = Instant(ground.now - 900_000)
+    ground.write(lambda tx: upkeep.draw_in(tx, "here", rules, behind))
+    assert attention.of_unit(ground.read, TASKS[0])[0].due_at == asked.due_at
+    ground.write(lambda tx: upkeep.draw_in(tx, "there", rules, behind))
+    assert attention.of_unit(ground.read, TASKS[0])[0].due_at != asked.due_at
 
 
 def test_what_another_folders_unit_asks_is_left_to_that_folder(ground: Ground) -> None:

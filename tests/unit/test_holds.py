@@ -456,7 +456,7 @@ def test_the_question_for_the_sessions_money_tells_the_largest_need_and_goes_whe
     ask(1_000_000)
     [asked] = attention.waiting(ground.read)
     assert (asked.id, asked.due_at) == (first.id, first.due_at)
-    assert asked.question.endswith("$0.50 reserved, and the next step may cost up to $3.00")
+    assert asked.question.endswith("$0.50 reserved, and what comes next may cost up to $3.00")
     assert shown() == [asked.question]
     assert not withdraw(3_400_000)
     assert withdraw(3_500_000)

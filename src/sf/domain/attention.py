@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from sf.domain.clock import Instant
+from sf.domain.spending import micro_usd
 from sf.domain.units import HoldKind
 
 ABANDON = "abandon"
@@ -82,7 +83,7 @@ def money(answer: str) -> float | None:
         amount = float(answer.strip().lstrip("+").lstrip("$"))
     except ValueError:
         return None
-    return amount if 0 < amount < 1e6 else None
+    return amount if 0 < amount < 1e6 and micro_usd(amount) else None
 
 
 def takes(kind: str, answer: str) -> bool:

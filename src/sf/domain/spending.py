@@ -66,7 +66,7 @@ class Breach(msgspec.Struct, frozen=True):
         return (
             f"the {account.scope} {account.key} may spend {dollars(self.cap + account.allowance)}; "
             f"it has spent {dollars(account.spent)}{reserved}, "
-            f"and the next step may cost up to {dollars(self.wanted)}"
+            f"and what comes next may cost up to {dollars(self.wanted)}"
         )
 
 

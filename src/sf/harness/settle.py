@@ -53,6 +53,8 @@ def settle(tx: Tx, lease: Lease, outcome: o.AnyOutcome, ending: Ending, rules: R
             unanswered=not spending.booked(tx, lease.run_id),
             times=runs.in_a_row(tx, unit.id, outcome.code),
         )
+    if isinstance(outcome, o.Overspent):
+        outcome = msgspec.structs.replace(outcome, wanted=wanted_anew(tx, lease, outcome))
     workflow = sessions.pinned(tx, unit.workflow_hash)
     gate = outcome.gate if isinstance(outcome, o.GateFailed) else ""
     move = decide(
@@ -70,6 +72,15 @@ def settle(tx: Tx, lease: Lease, outcome: o.AnyOutcome, ending: Ending, rules: R
         planting.plant_fix(tx, settled, move.steps[-1].reason, move.feedback, workflow, rules, now)
         return units.get(tx, unit.id)
     return settled
+
+
+def wanted_anew(tx: Tx, lease: Lease, refused: o.Overspent) -> int:
+    """What a run that begins anew may need to come as far as one that was refused, and one step on.
+
+    With room for the step alone it would be refused before it, over and over, for money.
+    """
+    run = runs.get(tx, lease.run_id)
+    return refused.wanted + (run.cost_micro_usd if run is not None else 0)
 
 
 def _finish(tx: Tx, lease: Lease, outcome: o.AnyOutcome, ending: Ending, now: Instant) -> None:

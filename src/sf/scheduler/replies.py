@@ -130,7 +130,7 @@ def ask_for_session(
 
 
 def wanted_by(question: Question) -> int:
-    """What the next step may cost for which the session had no room."""
+    """What the session had no room for: the next step, and what a run spends before it comes to that."""
     return int(question.data.get("wanted", 1))
 
 
@@ -194,6 +194,13 @@ def drop_unlawful(tx: Tx) -> None:
             attention.drop_default(tx, item.id)
 
 
+def is_elsewhere(tx: Tx, question: Question, station: str) -> bool:
+    """Whether a question is about a unit of another folder on the store."""
+    if not station or question.unit_id is None:
+        return False
+    return units.get(tx, question.unit_id).station not in (None, station)
+
+
 def answer_due(tx: Tx, rules: Rules, now: Instant, station: str = "") -> list[str]:
     """Answer by their defaults the questions whose time is up, and that still need it; the ids."""
     withdraw_for_session(tx, rules, now, station)
@@ -201,23 +208,29 @@ def answer_due(tx: Tx, rules: Rules, now: Instant, station: str = "") -> list[st
     due = [item for item in attention.waiting(tx) if item.due_at is not None and item.due_at <= now]
     allotment, answered = Allotment(tx, rules.caps), []
     for item in due:
-        unit = units.get(tx, item.unit_id) if item.unit_id is not None else None
-        if unit is not None and station and unit.station not in (None, station):
-            # Another folder's, with caps of its own that are not known here.
+        if is_elsewhere(tx, item, station):
+            # With caps of its own that are not known here.
             continue
+        unit = units.get(tx, item.unit_id) if item.unit_id is not None else None
         default = item.default_answer or ""
         amount = rules_of_answers.money(default)
-        if unit is None or item.kind != HoldKind.BUDGET:
+        if unit is None:
+            _add_to_session(tx, item, amount or 0, rules, now, station)
+        elif item.kind != HoldKind.BUDGET:
             give(tx, item, default, "default", rules, now)
         elif allotment.reaches(item):
             # What another question about the same money was given is enough for this one too.
             lifecycle.release(tx, unit.id, "auto", now)
             allotment.take(item)
             continue
-        elif amount is None:
-            give(tx, item, default, "default", rules, now)
-        else:
+        elif amount is not None:
             _add(tx, unit, item, amount, allotment, rules, now)
+        elif allotment.has_room(item):
+            # Others are at its money just now: nobody is given up for that.
+            _ask_on(tx, item, rules, now)
+            continue
+        else:
+            give(tx, item, default, "default", rules, now)
         answered.append(item.id)
     withdraw_unneeded(tx, now)
     return answered
@@ -236,8 +249,33 @@ def _add(
         return
     short = Breach(spending.account(tx, scope, key), rules.caps.of(scope), wanted_by(question))
     units.set_hold(tx, unit.id, HoldKind.BUDGET, short.told(), now)
+    _reword(tx, question, short)
+    _ask_on(tx, question, rules, now)
+
+
+def _add_to_session(
+    tx: Tx, question: Question, amount: float, rules: Rules, now: Instant, station: str
+) -> None:
+    """Let the session spend the default amount; while that is not enough, it goes on asking."""
+    spending.allow(tx, "session", question.session_id, micro_usd(amount))
+    if has_room(tx, question, rules, station):
+        attention.close(tx, question.id, question.default_answer or "", "default", now)
+        blockers.resolve(tx, question.blocker_id or "", "default", now)
+        return
+    account = spending.account(tx, "session", question.session_id)
+    caps = [*question.data.get(_CAPS, {}).values(), rules.caps.session]
+    _reword(tx, question, Breach(account, min(filter(None, caps), default=0), wanted_by(question)))
+    _ask_on(tx, question, rules, now)
+
+
+def _reword(tx: Tx, question: Question, short: Breach) -> None:
+    """Tell in a question how much is still missing."""
     attention.reword(tx, question.id, short.told(), question.data)
     blockers.reword(tx, question.blocker_id or "", short.told())
+
+
+def _ask_on(tx: Tx, question: Question, rules: Rules, now: Instant) -> None:
+    """Let a question wait for its default once more."""
     patience = rules.patience.get(question.kind)
     if patience is None:
         attention.drop_default(tx, question.id)

@@ -116,7 +116,8 @@ class Roster:
         def write(tx: Tx) -> None:
             unit = settle.settle(tx, lease, outcome, finished.ending, rules, now)
             if breach is not None and not unit.terminal:
-                replies.ask_for_session(tx, unit.session_id, breach.wanted, rules, now, station)
+                wanted = settle.wanted_anew(tx, lease, breach)
+                replies.ask_for_session(tx, unit.session_id, wanted, rules, now, station)
 
         with self._purse.telling(outcome) as breach:
             await self._desk.database.write(write)

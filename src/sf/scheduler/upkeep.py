@@ -135,5 +135,8 @@ def draw_in(tx: Tx, station: str, rules: Rules, now: Instant) -> None:
             leases.postpone(tx, unit.id, due, now)
     replies.drop_unlawful(tx)
     for item in attention.waiting(tx):
+        if replies.is_elsewhere(tx, item, station):
+            # Given its time by another clock, which has not been set back.
+            continue
         if item.due_at is not None and (due := drawn_in(item.due_at, item.created_at, now)) != item.due_at:
             attention.postpone(tx, item.id, due, now)
