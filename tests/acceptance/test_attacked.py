@@ -303,6 +303,36 @@ def test_what_is_never_merged_by_lines_lands_in_one_piece(stage: Stage) -> None:
     assert stage.git("show", "main:dep.lock") == "".join(["user\n", *lines]).strip()
 
 
+@pytest.mark.parametrize("how", ["size", "everywhere", "beside"])
+def test_markers_never_land_whatever_attributes_say(
+    stage: Stage, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were longer than what was looked for, or nothing was shown of the file at all."""
+    home = stage.root.parent / "somebody"
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    file, line = {
+        "size": (stage.root / ".gitattributes", "*.rst conflict-marker-size=32\n"),
+        "everywhere": (home / ".config/git/attributes", "*.rst -diff\n"),
+        "beside": (stage.root / ".git/info/attributes", "*.rst -diff\n"),
+    }[how]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(line)
+    lines = [f"line {number}\n" for number in range(30)]
+    stage.file("doc.rst", "".join(lines))
+    stage.commit("doc")
+    stage.workflow("short", SHORT)
+    stage.script(
+        scene("execute", write("doc.rst", "".join([*lines, "agent\n"])), say(), visits=[1]),
+        scene("execute", write("more.txt", "nothing about the conflict\n"), say()),
+        *PASSING,
+    )
+    stage.plan("one", workflow="short", adhoc=True)
+    result = stage.auto(watch=stage.meanwhile("merge", "doc.rst", "".join([*lines, "user\n"])))
+    assert result.ending == "waiting"
+    assert "<<<" not in stage.git("show", "main:doc.rst")
+
+
 def test_artifacts_that_cannot_be_archived_repeat_nothing_else(stage: Stage) -> None:
     heard = stage.root.parent / "heard"
     stage.hook("one", f"#!/bin/sh\ncat >> {heard}\n")

@@ -75,6 +75,17 @@ MOMENTS = (
         program="python",
         calls=("epoll_create1",),
     ),
+    *(
+        Blow(
+            f"the {name} of a worktree is not removed",
+            "fail",
+            place="/worktrees/task_a1-",
+            program="python",
+            calls=("unlink",),
+            moment=moment,
+        )
+        for moment, name in enumerate(("mark", "note", "index"), 8)
+    ),
     Blow("the index of the user is not installed", "kill-all", place="-index", calls=("rename",)),
 )
 

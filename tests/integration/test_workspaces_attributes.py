@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from sf.errors import GitFailed
 from sf.workspaces.git import Git
 from sf.workspaces.owned import OwnedRepository
 from sf.workspaces.repository import UserRepository
@@ -163,3 +164,98 @@ async def test_what_guarded_a_branch_of_a_killed_command_is_removed_in_time(tmp_
         os.utime(pack / name, (1, 1))
     await project.user.recover_landing()
     assert sorted(path.name for path in pack.glob("*.keep")) == ["pack-b.keep", "pack-c.keep"]
+
+
+async def test_a_difference_is_shown_whatever_attributes_say(tmp_path: Path) -> None:
+    """One line beside the tree, and reviewers and the search for markers saw nothing."""
+    root, home = make_user_repository(tmp_path / "project"), tmp_path / "home"
+    write(root, {".git/info/attributes": "*.py -diff\n", ".gitattributes": "*.py -diff\n"})
+    write(home, {".config/git/attributes": "*.py binary\n"})
+    user_git(root, "add", "-A")
+    user_git(root, "commit", "-q", "-m", "attributes")
+    environ = {**ENVIRONMENT, "HOME": str(home)}
+    environ.pop("GIT_CONFIG_GLOBAL")
+    user = await UserRepository.open(root, tmp_path / "state", Git(), environ=environ)
+    owned = await OwnedRepository.open(tmp_path / "owned.git", user, Git(), environ=environ)
+    base = (await user.head()).commit
+    assert base is not None
+    await owned.fetch(base)
+    worktree, _ = await Worktree.ensure(owned, tmp_path / "trees" / "s", "sf/s", base)
+    write(worktree.folder, {"a.py": "print()\n"})
+    for seen in (owned, OwnedRepository.as_it_is(owned.git_dir, user, Git())):
+        assert "+print()" in await seen.diff(base, await worktree.snapshot())
+        [change] = await seen.diff_stat(base, await worktree.snapshot())
+        assert (change.path, change.added) == ("a.py", 1)
+
+
+@pytest.mark.parametrize("size", [3, 8, 32])
+async def test_the_markers_of_a_merge_are_those_that_are_looked_for(tmp_path: Path, size: int) -> None:
+    attributes = {".gitattributes": f"*.lock conflict-marker-size={size}\n"}
+    project, head, made = await diverged(tmp_path, attributes, together=True)
+    result = await project.owned.merge_trees(head, made)
+    assert result.laid_out is not None and result.beside == ()
+    changes = await project.owned.diff_stat(head, result.laid_out)
+    assert await project.owned.have_markers(changes, result.label)
+    assert not await project.owned.have_markers(changes, "another")
+
+
+def tree_of(project: Project, *entries: str) -> str:
+    """A tree of the user's of these entries, each `mode type object<TAB>path`."""
+    command = ["git", "-C", str(project.root), "mktree"]
+    made = subprocess.run(command, input="\n".join(entries), capture_output=True, text=True, check=True)
+    return made.stdout.strip()
+
+
+@pytest.mark.parametrize(("number", "size"), [(20_000, 1), (200, 1 << 20)])
+async def test_more_attributes_than_can_be_followed_are_refused(
+    tmp_path: Path, number: int, size: int
+) -> None:
+    """Thousands of files that are one object stopped everything for as long as it took to write them."""
+    project = await Project.make(tmp_path)
+    content = ("#" * 1000 + "\n") * (size // 1000) or "#\n"
+    (project.root / "attributes").write_text(content)
+    blob = user_git(project.root, "hash-object", "-w", "attributes").strip()
+    leaf = tree_of(project, f"100644 blob {blob}\t.gitattributes")
+    tree = tree_of(project, *(f"040000 tree {leaf}\tf{index}" for index in range(number)))
+    bomb = user_git(project.root, "commit-tree", "-m", "bomb", "-p", "HEAD", tree).strip()
+    made = await project.next_commit({"a.txt": "a\n"})
+    await project.owned.fetch(bomb)
+    with pytest.raises(GitFailed, match="more attributes files than a merge can follow"):
+        await project.owned.merge_trees(bomb, made)
+
+
+async def test_attributes_that_cannot_be_read_say_nothing(tmp_path: Path) -> None:
+    root = make_user_repository(tmp_path / "project")
+    for named in ("x" * 300, str(root / "README.md" / "below"), "/proc/1/root/nothing"):
+        user_git(root, "config", "core.attributesFile", named)
+        user = await UserRepository.open(root, tmp_path / "state", Git(), environ=ENVIRONMENT)
+        assert user.attributes is None
+
+
+async def test_a_landing_takes_settings_that_are_not_utf8(tmp_path: Path) -> None:
+    project = await Project.make(tmp_path)
+    home = tmp_path / os.fsdecode(b"h\xe9me")
+    write(home, {".config/git/attributes": "*.txt eol=crlf\n"})
+    environ = {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}
+    user = await UserRepository.open(project.root, tmp_path / "state", Git(), environ=environ)
+    old, new = await project.tip(), await project.next_commit({"added.txt": "one\n"})
+    await user.land("main", old, new, project.owned)
+    assert (project.root / "added.txt").read_bytes() == b"one\r\n"
+
+
+async def test_the_agents_git_knows_what_holds_everywhere(tmp_path: Path) -> None:
+    root, home = make_user_repository(tmp_path / "project"), tmp_path / "home"
+    write(root, {"lines.txt": "one\n"})
+    user_git(root, "add", "-A")
+    user_git(root, "commit", "-q", "-m", "lines")
+    write(home, {".config/git/attributes": "*.txt eol=crlf\n"})
+    environ = {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}
+    user = await UserRepository.open(root, tmp_path / "state", Git(), environ=environ)
+    owned = await OwnedRepository.open(tmp_path / "owned.git", user, Git(), environ=environ)
+    tip = (await user.head()).commit
+    assert tip is not None
+    await owned.fetch(tip)
+    worktree, _ = await Worktree.ensure(owned, tmp_path / "trees" / "s", "sf/s", tip)
+    (worktree.folder / "lines.txt").touch()
+    assert (worktree.folder / "lines.txt").read_bytes() == b"one\r\n"
+    assert user_git(worktree.folder, "status", "--porcelain") == ""

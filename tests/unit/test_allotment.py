@@ -13,6 +13,7 @@ from sf.domain.clock import Instant
 from sf.domain.dialogue import Usage
 from sf.domain.spending import Caps
 from sf.domain.units import HoldKind
+from sf.harness import lifecycle
 from sf.harness.settle import Ending
 from sf.scheduler import replies, upkeep
 from sf.scheduler.allotment import Allotment
@@ -42,9 +43,9 @@ def test_as_many_are_let_go_as_there_is_room_for(ground: Ground) -> None:
     """Each was let go for the same room, and all but one were refused again."""
     _planned(ground)
     asked = [_parked(ground, name, 400) for name in TASKS]
-    too_little = Allotment(ground.read, Caps(milestone=300))
+    too_little = Allotment(ground.read, Caps(milestone=300), ground.now)
     assert not too_little.reaches(asked[0])
-    allotment, found = Allotment(ground.read, Caps(milestone=1000)), []
+    allotment, found = Allotment(ground.read, Caps(milestone=1000), ground.now), []
     for question in asked:
         found.append(allotment.reaches(question))
         if found[-1]:
@@ -56,13 +57,13 @@ def test_room_is_left_for_what_runs_in_the_account_that_refused(ground: Ground) 
     """A run between two requests holds nothing just now, and would be cut off by who takes what it needs."""
     _planned(ground)
     asked = _parked(ground, TASKS[0], 600)
-    assert Allotment(ground.read, Caps(milestone=1000)).reaches(asked)
+    assert Allotment(ground.read, Caps(milestone=1000), ground.now).reaches(asked)
     assert ground.claim(TASKS[1]) is not None
-    assert not Allotment(ground.read, Caps(milestone=1000)).reaches(asked)
-    assert Allotment(ground.read, Caps(milestone=1200)).reaches(asked)
+    assert not Allotment(ground.read, Caps(milestone=1000), ground.now).reaches(asked)
+    assert Allotment(ground.read, Caps(milestone=1200), ground.now).reaches(asked)
     for session in (700, 500):
         caps = Caps(milestone=1200, session=session)
-        assert Allotment(ground.read, caps).reaches(asked), "that is the purse's"
+        assert Allotment(ground.read, caps, ground.now).reaches(asked), "that is the purse's"
 
 
 def test_what_runs_elsewhere_keeps_nobody_parked(ground: Ground) -> None:
@@ -71,7 +72,7 @@ def test_what_runs_elsewhere_keeps_nobody_parked(ground: Ground) -> None:
     asked = _parked(ground, TASKS[0], 600)
     assert ground.claim(ground.plant(adhoc=True)) is not None
     caps = Caps(milestone=1000, session=1000)
-    assert Allotment(ground.read, caps).reaches(asked)
+    assert Allotment(ground.read, caps, ground.now).reaches(asked)
 
 
 @pytest.mark.parametrize(("cap", "answered"), [(1000, 1), (1200, 0)])
@@ -151,8 +152,8 @@ def test_a_default_that_is_too_little_for_the_session_adds_up(ground: Ground) ->
     caps, patience = Caps(session=100), {"session_budget": Patience("0.0003", 1000)}
     ground.rules = rules = replace(GATED, caps=caps, patience=patience)
     _planned(ground)
-    session = ground.unit(M).session_id
-    ground.write(lambda tx: replies.ask_for_session(tx, session, 600, rules, ground.now))
+    asking = ground.unit(TASKS[0])
+    ground.write(lambda tx: replies.ask_for_session(tx, asking, 600, rules, ground.now))
     ground.clock.advance(seconds=2)
     assert len(ground.write(lambda tx: replies.answer_due(tx, rules, ground.now))) == 1
     [question] = attention.waiting(ground.read)
@@ -160,6 +161,54 @@ def test_a_default_that_is_too_little_for_the_session_adds_up(ground: Ground) ->
     ground.clock.advance(seconds=2)
     assert ground.write(lambda tx: replies.answer_due(tx, rules, ground.now)) == [question.id]
     assert not attention.waiting(ground.read) and not list(blockers.open_blockers(ground.read))
+
+
+def test_a_folder_that_is_gone_does_not_raise_the_sessions_money_for_ever(ground: Ground) -> None:
+    """Its question was answered by the default of another, which had room, hour after hour."""
+    patience = {"session_budget": Patience("5", 1000)}
+    poor, rich = (replace(GATED, caps=Caps(session=cap), patience=patience) for cap in (100, 10_000_000))
+    _planned(ground)
+    asking = ground.unit(TASKS[0])
+    ground.write(lambda tx: replies.ask_for_session(tx, asking, 600, poor, ground.now, "gone"))
+    lease = ground.claim(TASKS[1])
+    assert lease is not None
+    usage = Usage(input_tokens=1, output_tokens=1, cost_micro_usd=9_000_000, priced=True)
+    by = spending.payer(ground.read, ground.unit(TASKS[1]))
+    ground.write(lambda tx: spending.record(tx, lease, by, model="m", usage=usage, now=ground.now))
+    for _ in range(3):
+        ground.clock.advance(seconds=2)
+        ground.write(lambda tx: replies.answer_due(tx, rich, ground.now, "here"))
+    assert spending.account(ground.read, "session", asking.session_id).allowance == 5_000_000
+    assert not attention.waiting(ground.read)
+
+
+def test_what_an_ended_unit_wanted_of_the_session_is_wanted_no_more(ground: Ground) -> None:
+    caps, patience = Caps(session=100), {"session_budget": Patience("0.0003", 1000)}
+    ground.rules = rules = replace(GATED, caps=caps, patience=patience)
+    _planned(ground)
+    for name, wanted in zip(TASKS[:2], (90_000, 300), strict=True):
+        unit = ground.unit(name)
+        ground.write(lambda tx, u=unit, w=wanted: replies.ask_for_session(tx, u, w, rules, ground.now))  # type: ignore[misc]
+    [question] = attention.waiting(ground.read)
+    assert replies.wanted_by(ground.read, question) == 90_000
+    ground.write(lambda tx: lifecycle.cancel(tx, ground.unit(TASKS[0]), "not needed", rules, ground.now))
+    assert replies.wanted_by(ground.read, question) == 300
+    ground.clock.advance(seconds=2)
+    assert ground.write(lambda tx: replies.answer_due(tx, rules, ground.now)) == [question.id]
+    assert not attention.waiting(ground.read)
+
+
+def test_a_run_that_nobody_renews_any_more_is_left_no_room(ground: Ground) -> None:
+    """Beside a killed folder's run a unit whose money was there was asked on for ever."""
+    caps = Caps(milestone=1000)
+    ground.rules = replace(GATED, caps=caps)
+    _planned(ground)
+    assert TASKS[1] in ground.ready()
+    assert ground.claim(TASKS[1]) is not None
+    asked = _parked(ground, TASKS[0], 600)
+    assert not Allotment(ground.read, caps, ground.now).reaches(asked)
+    ground.clock.advance(seconds=3600)
+    assert Allotment(ground.read, caps, ground.now).reaches(asked)
 
 
 def test_a_run_that_begins_anew_needs_what_the_one_before_it_spent(ground: Ground) -> None:

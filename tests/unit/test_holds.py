@@ -430,7 +430,7 @@ def test_the_question_for_the_sessions_money_tells_the_largest_need_and_goes_whe
     ground: Ground,
 ) -> None:
     ground.plant(adhoc=True)
-    lease, session_id = ground.claim(A), ground.unit(A).session_id
+    lease = ground.claim(A)
     assert lease is not None
     by = spending.payer(ground.read, ground.unit(A))
     patience = {"session_budget": Patience("100", 60_000)}
@@ -439,7 +439,9 @@ def test_the_question_for_the_sessions_money_tells_the_largest_need_and_goes_whe
         return replace(GATED, caps=Caps(session=cap), patience=patience)
 
     def ask(wanted: int) -> None:
-        ground.write(lambda tx: replies.ask_for_session(tx, session_id, wanted, rules(1_000_000), ground.now))
+        ground.write(
+            lambda tx: replies.ask_for_session(tx, ground.unit(A), wanted, rules(1_000_000), ground.now)
+        )
 
     def withdraw(cap: int) -> bool:
         return ground.write(lambda tx: replies.withdraw_for_session(tx, rules(cap), ground.now))
@@ -472,7 +474,7 @@ def test_the_question_for_the_sessions_money_tells_the_largest_need_and_goes_whe
 def test_a_folder_with_more_money_does_not_withdraw_the_question_of_another(ground: Ground) -> None:
     """It was asked again at once, by a run more each time."""
     ground.plant(adhoc=True)
-    session_id = ground.unit(A).session_id
+    unit = ground.unit(A)
 
     def rules(cap: int) -> Rules:
         return replace(GATED, caps=Caps(session=cap))
@@ -480,21 +482,21 @@ def test_a_folder_with_more_money_does_not_withdraw_the_question_of_another(grou
     def withdraw(cap: int, station: str) -> bool:
         return ground.write(lambda tx: replies.withdraw_for_session(tx, rules(cap), ground.now, station))
 
-    ground.write(lambda tx: replies.ask_for_session(tx, session_id, 2, rules(1), ground.now, "here"))
+    ground.write(lambda tx: replies.ask_for_session(tx, unit, 2, rules(1), ground.now, "here"))
     assert not withdraw(0, "there") and not withdraw(9, "there")
-    ground.write(lambda tx: replies.ask_for_session(tx, session_id, 3, rules(2), ground.now, "there"))
+    ground.write(lambda tx: replies.ask_for_session(tx, unit, 3, rules(2), ground.now, "there"))
     assert not withdraw(9, "there"), "here has no room yet"
     assert not withdraw(2, "here")
     [asked] = attention.waiting(ground.read)
     assert replies.askers(asked) == {"here", "there"}
-    ground.write(lambda tx: replies.ask_for_session(tx, session_id, 3, rules(9), ground.now, "there"))
+    ground.write(lambda tx: replies.ask_for_session(tx, unit, 3, rules(9), ground.now, "there"))
     assert withdraw(3, "here"), "room for both"
 
 
 def test_money_for_the_session_leaves_a_unit_parked_that_lacks_its_own(ground: Ground) -> None:
     park_budget(ground)
-    session_id = ground.unit(A).session_id
-    ground.write(lambda tx: replies.ask_for_session(tx, session_id, 1, GATED, ground.now))
+    unit = ground.unit(A)
+    ground.write(lambda tx: replies.ask_for_session(tx, unit, 1, GATED, ground.now))
     asked = next(item for item in attention.waiting(ground.read) if item.unit_id is None)
     ground.intend("reply", question_id=asked.id, answer="5")
     assert [row["event"] for row in ground.blockers(A)] == ["BudgetReached"]

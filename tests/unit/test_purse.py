@@ -27,6 +27,6 @@ async def test_a_look_from_before_the_question_lets_nothing_begin(ground: Ground
     seen = glance.look(ground.read, "me", ground.now)
     with purse.telling(outcome := o.Overspent("session", session, "no money", 2)):
         ground.settle(lease, outcome)
-        ground.write(lambda tx: replies.ask_for_session(tx, session, 2, rules, ground.now))
+        ground.write(lambda tx: replies.ask_for_session(tx, ground.unit("task/a1"), 2, rules, ground.now))
     await purse.look(seen, running=0)
     assert ground.ready() == ["task/a1"] and purse.empty

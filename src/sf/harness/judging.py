@@ -127,6 +127,6 @@ async def conflict_left(agent: Agent) -> str:
     beside = [name for name in merging.beside if os.path.lexists(agent.place.folder / name)]
     if beside:
         return f"not resolved and deleted yet: {', '.join(beside)}."
-    diff = await agent.place.worktree.diff(merging.parent)
-    marked = any(line.startswith(f"+<<<<<<< {merging.label}") for line in diff.splitlines())
+    changed = await agent.place.worktree.changes(merging.parent)
+    marked = await agent.desk.workshop.owned.have_markers(changed, merging.label)
     return "conflict markers (<<<<<<<, >>>>>>>) are still in the files." if marked else ""

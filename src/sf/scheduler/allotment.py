@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from sf.domain.attention import Question
+from sf.domain.clock import Instant
 from sf.domain.spending import Account, Caps
 from sf.store import leases, spending
 from sf.store.tx import Tx
@@ -13,9 +14,10 @@ from sf.store.tx import Tx
 class Allotment:
     """One look at the accounts, in which units are let go one after the other."""
 
-    def __init__(self, tx: Tx, caps: Caps) -> None:
+    def __init__(self, tx: Tx, caps: Caps, now: Instant) -> None:
         self._tx = tx
         self._caps = caps
+        self._now = now
         self._taken: Counter[tuple[str, str]] = Counter()
 
     def reaches(self, asked: Question) -> bool:
@@ -46,6 +48,8 @@ class Allotment:
 
     def _beside(self, account: Account, wanted: int) -> int:
         """What is to be left for others: as much for every run as for the one that asks."""
-        payers = (spending.payer(self._tx, unit).keys() for unit in leases.running(self._tx))
+        # A folder that was killed spends nothing any more, whatever its rows say.
+        live = (unit for unit in leases.running(self._tx) if (unit.claim_until or 0) >= self._now)
+        payers = (spending.payer(self._tx, unit).keys() for unit in live)
         running = sum(keys.get(account.scope) == account.key for keys in payers)
         return running * wanted + self._taken[account.scope, account.key]

@@ -18,7 +18,6 @@ from sf.harness.desk import Desk
 from sf.harness.results import Told, unit_result
 from sf.scheduler import unit_hooks
 from sf.store import leases, runs, sessions, units
-from sf.workspaces.changes import between
 from sf.workspaces.refusals import CheckoutBusy
 from sf.workspaces.worktree import Worktree
 
@@ -84,11 +83,8 @@ async def _touched(desk: Desk, unit: Unit) -> tuple[str, ...]:
     tree = runs.last_tree(desk.database.read, unit.id)
     if not tree:
         return ()
-    owned = desk.workshop.owned
     try:
-        return tuple(
-            change.path for change in await between(owned.git, owned.git_dir, unit.base_commit, tree)
-        )
+        return tuple(change.path for change in await desk.workshop.owned.diff_stat(unit.base_commit, tree))
     except WorkspaceFailed as error:
         desk.log.warning("changed paths unknown", unit_id=unit.id, unit_type=unit.type, error=error.line())
         return ()
@@ -115,7 +111,7 @@ async def _put_away(desk: Desk, unit: Unit) -> None:
         return
     if unit.base_commit is None:
         return
-    if not workshop.folder(unit).exists() and (_merges(desk, unit) or not unit.succeeded):
+    if not workshop.folder(unit).exists() and await _has_nothing_to_keep(desk, unit):
         kept = await workshop.removed(unit).finish_removal(await workshop.landed_in(unit))
         _tell_parked(desk, unit, kept)
         return
@@ -132,6 +128,11 @@ async def _put_away(desk: Desk, unit: Unit) -> None:
     parked = await worktree.remove(landed_in=head)
     _tell_parked(desk, unit, parked)
     desk.announce(events.WORKTREE_DELETE, unit.id, folder=str(folder), parked=parked)
+
+
+async def _has_nothing_to_keep(desk: Desk, unit: Unit) -> bool:
+    """Whether a unit whose folder is gone needs none to leave its branch behind."""
+    return _merges(desk, unit) or not unit.succeeded or await desk.workshop.removed(unit).is_nearly_removed()
 
 
 def _tell_parked(desk: Desk, unit: Unit, ref: str | None) -> None:

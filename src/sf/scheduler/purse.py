@@ -72,7 +72,7 @@ class Purse:
         if self._short is None:
             return False
         account = spending.account(read, "session", self._short.session_id)
-        room, wanted = account.room(desk.rules.caps), replies.wanted_by(self._short)
+        room, wanted = account.room(desk.rules.caps), replies.wanted_by(read, self._short)
         if room is not None and (room < wanted or room + account.reserved < wanted * (1 + running)):
             self.empty = self._short.question
         if asked is None or not replies.has_room(read, asked, desk.rules, desk.station):

@@ -25,7 +25,7 @@ async def recheck(desk: Desk, now: Instant) -> int:
     waiting = [unit for unit in units.held(desk.database.read, desk.station) if unit.hold_kind in RECHECKED]
     dirty: set[str] | None = None
     freed = 0
-    allotment = Allotment(desk.database.read, desk.rules.caps)
+    allotment = Allotment(desk.database.read, desk.rules.caps, now)
     for unit in sorted(waiting, key=lambda unit: unit.hold_kind is HoldKind.CHECKOUT_DIRTY):
         asked = _asked(desk.database.read, unit)
         if unit.hold_kind is HoldKind.CHECKOUT_DIRTY and (branch := _missed(asked)):

@@ -22,7 +22,7 @@ from sf.policy import orphans, scratch
 from sf.scheduler import closing, housekeeping, landed
 from sf.store import leases, records, runs, units
 from sf.store.tx import Tx
-from sf.workspaces.worktree import discard, remove_folder
+from sf.workspaces.worktree import Remains, discard, remove_folder
 
 
 async def recover(desk: Desk) -> list[str]:
@@ -128,12 +128,12 @@ async def _remove_scratch(desk: Desk, live: list[str]) -> None:
 
 async def _put_away_again(desk: Desk) -> None:
     """Worktrees of units that ended, left because something failed when they were wound up."""
-    present = set(desk.project.worktrees.iterdir())
-    if not present:
+    remains = Remains.below(desk.workshop.owned, desk.project.worktrees)
+    if not remains:
         return
     still_due = {unit.id for unit in units.to_wind_up(desk.database.read, desk.station)}
     for unit in units.listed(desk.database.read, archived=True, most=1_000_000):
-        if unit.terminal and unit.id not in still_due and desk.workshop.folder(unit) in present:
+        if unit.terminal and unit.id not in still_due and desk.workshop.folder(unit) in remains:
             await closing.put_away(desk, unit)
 
 

@@ -22,6 +22,8 @@ from sf.store.tx import Tx
 MORE_RUNS = 100
 _CAPS = "caps"
 """The key of a question's data that has the session's cap of every station that asked."""
+_WANTS = "wants"
+"""The key of a question's data that has what each unit wanted of the session for which there was no room."""
 
 
 def find(tx: Tx, name: str) -> Question:
@@ -99,21 +101,21 @@ def asked_for_session(tx: Tx) -> Question | None:
     return next((item for item in attention.waiting(tx) if item.kind == SESSION_BUDGET), None)
 
 
-def ask_for_session(
-    tx: Tx, session_id: str, wanted: int, rules: Rules, now: Instant, station: str = ""
-) -> None:
+def ask_for_session(tx: Tx, unit: Unit, wanted: int, rules: Rules, now: Instant, station: str = "") -> None:
     """Ask for the session's money with the amounts of now; of several needs the largest is asked for.
 
     Each folder on a store has a cap of its own: there is room when there is for everyone who asked.
     """
-    asked = asked_for_session(tx)
-    caps = {**(asked.data.get(_CAPS, {}) if asked else {}), station: rules.caps.session}
-    if asked is not None:
-        wanted = max(wanted, wanted_by(asked))
+    asked, session_id = asked_for_session(tx), unit.session_id
+    data = asked.data if asked is not None else {}
+    caps = {**data.get(_CAPS, {}), station: rules.caps.session}
+    wants = data.get(_WANTS, {})
+    wants = {**wants, unit.id: max(wanted, wants.get(unit.id, 0))}
+    largest = max(wanted, wanted_by(tx, asked) if asked is not None else 0)
     account = spending.account(tx, "session", session_id)
-    detail = Breach(account, rules.caps.session, wanted).told()
+    detail = Breach(account, rules.caps.session, largest).told()
     if asked is not None:
-        attention.reword(tx, asked.id, detail, {"wanted": wanted, _CAPS: caps})
+        attention.reword(tx, asked.id, detail, {**data, "wanted": largest, _WANTS: wants, _CAPS: caps})
         blockers.reword(tx, asked.blocker_id or "", detail)
         return
     blocker_id = blockers.open_blocker(tx, session_id, BUDGET_EVENT, None, detail, now)
@@ -124,14 +126,20 @@ def ask_for_session(
         detail,
         now,
         blocker_id=blocker_id,
-        data={"wanted": wanted, _CAPS: caps},
+        data={"wanted": largest, _WANTS: wants, _CAPS: caps},
         patience=rules.patience.get(SESSION_BUDGET),
     )
 
 
-def wanted_by(question: Question) -> int:
-    """What the session had no room for: the next step, and what a run spends before it comes to that."""
-    return int(question.data.get("wanted", 1))
+def wanted_by(tx: Tx, question: Question) -> int:
+    """What there was no room for: the next step, and what a run spends before it comes to that.
+
+    Of the session the largest that a unit wants which has not ended meanwhile.
+    """
+    wants = question.data.get(_WANTS)
+    if wants is None:
+        return int(question.data.get("wanted", 1))
+    return max((wants[name] for name in wants if not units.get(tx, name).terminal), default=1)
 
 
 def askers(question: Question) -> frozenset[str]:
@@ -146,7 +154,7 @@ def asks_for(question: Question, station: str) -> bool:
 
 def has_room(tx: Tx, asked: Question, rules: Rules, station: str = "") -> bool:
     """Whether there is room now for what a question about the session's money asks, for all who asked."""
-    account, wanted = spending.account(tx, "session", asked.session_id), wanted_by(asked)
+    account, wanted = spending.account(tx, "session", asked.session_id), wanted_by(tx, asked)
     theirs = {name: cap for name, cap in asked.data.get(_CAPS, {}).items() if name != station}
     ours = [rules.caps.session] if not theirs or station in askers(asked) else []
     rooms = [
@@ -206,7 +214,7 @@ def answer_due(tx: Tx, rules: Rules, now: Instant, station: str = "") -> list[st
     withdraw_for_session(tx, rules, now, station)
     drop_unlawful(tx)
     due = [item for item in attention.waiting(tx) if item.due_at is not None and item.due_at <= now]
-    allotment, answered = Allotment(tx, rules.caps), []
+    allotment, answered = Allotment(tx, rules.caps, now), []
     for item in due:
         if is_elsewhere(tx, item, station):
             # With caps of its own that are not known here.
@@ -247,7 +255,7 @@ def _add(
         lifecycle.release(tx, unit.id, "default", now)
         allotment.take(question)
         return
-    short = Breach(spending.account(tx, scope, key), rules.caps.of(scope), wanted_by(question))
+    short = Breach(spending.account(tx, scope, key), rules.caps.of(scope), wanted_by(tx, question))
     units.set_hold(tx, unit.id, HoldKind.BUDGET, short.told(), now)
     _reword(tx, question, short)
     _ask_on(tx, question, rules, now)
@@ -256,15 +264,19 @@ def _add(
 def _add_to_session(
     tx: Tx, question: Question, amount: float, rules: Rules, now: Instant, station: str
 ) -> None:
-    """Let the session spend the default amount; while that is not enough, it goes on asking."""
+    """Let the session spend the default amount; while that is not enough here, it goes on asking.
+
+    Of several folders each judges by its own cap. Another that has too little still asks again; one that is
+    gone asks for no more.
+    """
     spending.allow(tx, "session", question.session_id, micro_usd(amount))
-    if has_room(tx, question, rules, station):
+    account, wanted = spending.account(tx, "session", question.session_id), wanted_by(tx, question)
+    room = account.room(rules.caps)
+    if not asks_for(question, station) or room is None or room >= wanted:
         attention.close(tx, question.id, question.default_answer or "", "default", now)
         blockers.resolve(tx, question.blocker_id or "", "default", now)
         return
-    account = spending.account(tx, "session", question.session_id)
-    caps = [*question.data.get(_CAPS, {}).values(), rules.caps.session]
-    _reword(tx, question, Breach(account, min(filter(None, caps), default=0), wanted_by(question)))
+    _reword(tx, question, Breach(account, rules.caps.session, wanted))
     _ask_on(tx, question, rules, now)
 
 

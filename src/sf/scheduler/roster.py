@@ -117,7 +117,7 @@ class Roster:
             unit = settle.settle(tx, lease, outcome, finished.ending, rules, now)
             if breach is not None and not unit.terminal:
                 wanted = settle.wanted_anew(tx, lease, breach)
-                replies.ask_for_session(tx, unit.session_id, wanted, rules, now, station)
+                replies.ask_for_session(tx, unit, wanted, rules, now, station)
 
         with self._purse.telling(outcome) as breach:
             await self._desk.database.write(write)

@@ -24,15 +24,31 @@ _CONFIG = """[core]
 """
 
 
+_EVERYWHERE = "info/attributes-everywhere"
+
+
 def write(
-    folder: Path, owned: Path, index: Path, branch: str | None, commit: str, identity: Identity
+    folder: Path,
+    owned: Path,
+    index: Path,
+    branch: str | None,
+    commit: str,
+    identity: Identity,
+    attributes: Path | None = None,
 ) -> None:
-    """Replace `folder/.git` by a fresh one at `commit`, on `branch` or detached."""
+    """Replace `folder/.git` by a fresh one at `commit`, on `branch` or detached.
+
+    `attributes` are the user's for all repositories: with others files would look changed that are not.
+    """
     new = folder.parent / f".{folder.name}.git-{secrets.token_hex(6)}"
     try:
         for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
             (new / name).mkdir(parents=True)
-        (new / "config").write_text(_CONFIG.format(name=_value(identity.name), email=_value(identity.email)))
+        config = _CONFIG.format(name=_value(identity.name), email=_value(identity.email))
+        if attributes is not None and attributes.is_file():
+            shutil.copyfile(attributes, new / _EVERYWHERE)
+            config += f"[core]\n\tattributesFile = {_value(str(folder / '.git' / _EVERYWHERE))}\n"
+        (new / "config").write_bytes(os.fsencode(config))
         (new / "objects" / "info" / "alternates").write_text(f"{owned / 'objects'}\n")
         if branch is None:
             (new / "HEAD").write_text(f"{commit}\n")

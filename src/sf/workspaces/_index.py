@@ -79,5 +79,6 @@ async def make_anew(owned: OwnedRepository, index: Path, head: str) -> None:
 
 def remove(index: Path) -> None:
     """Remove an index, and what is noted beside it."""
-    index.unlink(missing_ok=True)
     index.with_suffix(_LAID_OUT).unlink(missing_ok=True)
+    # Last: by the index it is known that there is something left to remove.
+    index.unlink(missing_ok=True)

@@ -37,8 +37,11 @@ class Journal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     old: str
     new: str
     step: Literal["checking", "preparing", "moving", "cut"]
-    settings: tuple[str, ...] | None = None
-    """What git was given with every command: whoever ends the landing may have settings of their own."""
+    settings: tuple[bytes, ...] | None = None
+    """What git was given with every command: whoever ends the landing may have settings of their own.
+
+    As bytes: a path in them need not be UTF-8.
+    """
 
 
 class Desk:

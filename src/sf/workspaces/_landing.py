@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 from pathlib import Path
 
@@ -46,7 +47,8 @@ class Landing:
         others = worktrees_using(self._layout, branch, but=self._layout.git_dir if checkout else None)
         if others:
             raise _busy.elsewhere(self._layout, branch, others)
-        journal = Journal(secrets.token_hex(16), branch, old, new, "checking", self._git.settings)
+        settings = tuple(os.fsencode(setting) for setting in self._git.settings)
+        journal = Journal(secrets.token_hex(16), branch, old, new, "checking", settings)
         task = asyncio.ensure_future(self._land(journal, source, checkout=checkout))
         try:
             await asyncio.shield(task)
@@ -186,7 +188,7 @@ async def settle_leftover(git: Git, layout: Layout, state: Path, desk: Desk) -> 
         return None
     if journal.settings is not None:
         # Files are compared as they were written.
-        git = git.given(journal.settings)
+        git = git.given(tuple(os.fsdecode(setting) for setting in journal.settings))
     facade = state / "facade"
     landed = journal.step in ("preparing", "moving") and await _has_landed(git, facade, journal)
     said = f"the landing of {journal.new[:12]} on {journal.branch} was {'finished' if landed else 'undone'}"

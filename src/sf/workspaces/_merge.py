@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,11 @@ from sf.workspaces.git import Git
 
 BESIDE = "sf-conflicts"
 """The folder in which the other side of a conflict lies that no marker can show."""
+
+
+FILE_MODES = ("100644", "100755")
+_AT_ONCE = 1000
+"""How many objects one command is given."""
 
 
 class Version(msgspec.Struct, frozen=True):
@@ -116,15 +122,23 @@ async def _entry(git: Git, git_dir: Path, tree: str, path: str) -> Version | Non
 async def _is_marked(git: Git, git_dir: Path, item: Contested, present: Version, label: str) -> bool:
     """Whether the tree has markers at a path; git looks, for a blob may be larger than any output."""
     sides = [side.object_id for side in (item.ours, item.theirs) if side is not None]
-    if present.mode not in ("100644", "100755") or present.object_id in sides:
+    if present.mode not in FILE_MODES or present.object_id in sides:
         return False
-    found = await git.run(
-        *("grep", "--quiet", "--text", "--fixed-strings", "-e", f"<<<<<<< {label}", present.object_id),
-        git_dir=git_dir,
-        ok=(0, 1),
-        timeout=300.0,
-    )
-    return found.code == 0
+    return await have_markers(git, git_dir, [present.object_id], label)
+
+
+async def have_markers(git: Git, git_dir: Path, objects: Sequence[str], label: str) -> bool:
+    """Whether any of these files has a marker of the merge with this label."""
+    for begin in range(0, len(objects), _AT_ONCE):
+        found = await git.run(
+            *("grep", "--quiet", "--text", "-e", f"^<<<<<<< {label}", *objects[begin : begin + _AT_ONCE]),
+            git_dir=git_dir,
+            ok=(0, 1),
+            timeout=300.0,
+        )
+        if found.code == 0:
+            return True
+    return False
 
 
 async def _blob(git: Git, git_dir: Path, content: bytes) -> str:

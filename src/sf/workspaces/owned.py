@@ -17,8 +17,8 @@ from sf.errors import GitFailed, WorkspaceFailed
 from sf.paths import beside
 from sf.workspaces import _attributes, _excludes, _grafts, _objects, changes
 from sf.workspaces._index_file import BRIEF
+from sf.workspaces._merge import FILE_MODES, have_markers, merge_trees
 from sf.workspaces._merge import MergeResult as MergeResult
-from sf.workspaces._merge import merge_trees
 from sf.workspaces._refs import UNSET, Unset, read_ref, update_ref
 from sf.workspaces._transfer import transfer
 from sf.workspaces.changes import FileChange
@@ -54,7 +54,10 @@ class OwnedRepository:
     def __init__(self, path: Path, user: UserRepository, git: Git, identity: Identity) -> None:
         self._path = path
         self._user = user
+        self.attributes = user.attributes
+        self._git = git
         self.git = git.set_to(_attributes.given(user.attributes))
+        """For what follows the attributes: merges, checkouts, snapshots."""
         self.identity = identity
         self._fetching = asyncio.Lock()
 
@@ -79,7 +82,8 @@ class OwnedRepository:
         here = _excludes.read(user.common_dir / "info" / "exclude")
         # The last that fits decides, so what the repository says comes behind what holds everywhere.
         _keep(path / "info" / "exclude", everywhere + here)
-        _keep(path / "info" / "attributes", _excludes.read(user.common_dir / "info" / "attributes"))
+        _attributes.adopt(path, user.common_dir)
+        _attributes.make_plain(path)
         owned = cls(path, user, git, identity or Identity())
         await owned.follow_grafts()
         return owned
@@ -93,6 +97,11 @@ class OwnedRepository:
     def git_dir(self) -> Path:
         """The directory of the repository."""
         return self._path
+
+    @property
+    def _plain(self) -> Path:
+        """The same objects and refs where no attributes lie: what is shown follows none."""
+        return _attributes.plain(self._path)
 
     @property
     def objects(self) -> Path:
@@ -234,6 +243,11 @@ class OwnedRepository:
         """Merge two commits without a checkout; a conflict is a result, not an error."""
         return await merge_trees(self.git, self._path, ours, theirs)
 
+    async def have_markers(self, changes: Sequence[FileChange], label: str) -> bool:
+        """Return whether markers of the merge with this label are left in what files have become."""
+        objects = [change.new_id for change in changes if change.new_mode in FILE_MODES]
+        return await have_markers(self.git, self._path, objects, label)
+
     async def merge_from(self, base: str, ours: str, theirs: str) -> MergeResult:
         """Merge two commits or trees as if both had been made from `base`.
 
@@ -246,14 +260,14 @@ class OwnedRepository:
 
     async def diff(self, base: str, target: str, paths: Sequence[str] = ()) -> str:
         """Return the unified difference between two commits or trees."""
-        output = await self.git.run(
-            *("diff-tree", "-r", "-p", *changes.FLAGS, base, target, "--", *paths), git_dir=self._path
+        output = await self._git.run(
+            *("diff-tree", "-r", "-p", *changes.FLAGS, base, target, "--", *paths), git_dir=self._plain
         )
         return output.stdout.decode("utf-8", "replace")
 
     async def diff_stat(self, base: str, target: str) -> list[FileChange]:
         """Return the changed files between two commits or trees."""
-        return await changes.between(self.git, self._path, base, target)
+        return await changes.between(self._git, self._plain, base, target)
 
     async def log(self, base: str | None, head: str, limit: int = 1000) -> list[Commit]:
         """Return the commits of `head` that `base` does not reach, newest first."""

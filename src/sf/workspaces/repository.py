@@ -210,8 +210,8 @@ class UserRepository:
 
     def _drop_old_guards(self) -> None:
         for guard in (self._layout.common / "objects" / "pack").glob("pack-*.keep"):
-            # Another may have been faster.
-            with contextlib.suppress(FileNotFoundError):
+            # Another may have been faster; what is somebody else's may be closed to us.
+            with contextlib.suppress(FileNotFoundError, PermissionError):
                 is_old = time.time() - guard.stat().st_mtime > _GUARD_AGE
                 if is_old and read_small(guard) == _GUARD:
                     guard.unlink()
@@ -229,18 +229,16 @@ class UserRepository:
 
     async def filtered(self) -> list[str]:
         """Return the lines of attributes that ask for a filter, as `file: line`."""
-        files = {
-            name: self.root / name
-            for name in await self.tracked_files()
-            if name.rpartition("/")[2] == ".gitattributes"
-        }
+        tracked = [name for name in await self.tracked_files() if name.rpartition("/")[2] == ".gitattributes"]
+        # Of the files in the tree git follows none that is a link.
+        files = {name: self.root / name for name in tracked if not (self.root / name).is_symlink()}
         files["info/attributes"] = self._layout.common / "info" / "attributes"
         if self.attributes is not None:
             files[str(self.attributes)] = self.attributes
         return [
             f"{name}: {line.strip()}"
             for name, path in files.items()
-            for line in ("" if path.is_symlink() else read_small(path)).splitlines()
+            for line in read_small(path).splitlines()
             if _FILTER.search(line) and not line.lstrip().startswith("#")
         ]
 

@@ -10,6 +10,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from sf import files
 from sf.errors import GitFailed, WorkspaceFailed
 from sf.workspaces import _agent_git, _index, _inner, rescue
@@ -179,6 +181,7 @@ class Worktree:
         await asyncio.to_thread(
             _agent_git.write,
             *(self.folder, self._owned.git_dir, self._index, self.branch, tip, self._owned.identity),
+            self._owned.attributes,
         )
 
     async def remove(self, landed_in: str) -> str | None:
@@ -193,13 +196,18 @@ class Worktree:
         parked = await self.park(tree) if tree is not None else ""
         if not parked and not reachable:
             parked = await rescue.park(self._owned, self.branch, tip)
-        gone = _vacate(self._owned, self.folder)
+        gone = _vacate(self.folder)
         if reachable:
             await self._owned.delete_ref(self.ref, tip)
+        _forget(self._owned, self.folder)
         # What cannot be deleted lies out of the way by now; the next start tries again, and says so.
         with contextlib.suppress(OSError):
             await asyncio.to_thread(_agent_git.discard, gone)
         return parked or None
+
+    async def is_nearly_removed(self) -> bool:
+        """Whether a removal has dropped the branch already, and only its last step is left."""
+        return self._index.exists() and await self._owned.ref(self.ref) is None
 
     async def finish_removal(self, landed_in: str) -> str | None:
         """End a removal that was cut off, or was somebody else's, once the folder was gone.
@@ -207,15 +215,13 @@ class Worktree:
         Return the rescue ref when commits were on the branch alone.
         """
         tip = await self._owned.ref(self.ref)
-        await remove_folder(self._owned, self.folder)
-        if tip is None:
-            return None
-        if await self._owned.is_ancestor(tip, landed_in):
+        parked = None
+        if tip is not None and await self._owned.is_ancestor(tip, landed_in):
             await self._owned.delete_ref(self.ref, tip)
-            return None
-        if await rescue.holds(self._owned, tip):
-            return None
-        return await rescue.park(self._owned, self.branch, tip)
+        elif tip is not None and not await rescue.holds(self._owned, tip):
+            parked = await rescue.park(self._owned, self.branch, tip)
+        await remove_folder(self._owned, self.folder)
+        return parked
 
     async def park(self, tree: str) -> str:
         """Keep a tree that was found in the folder; the rescue ref, or nothing when it is the tip's own."""
@@ -253,6 +259,7 @@ async def checkout_folder(owned: OwnedRepository, folder: Path, commit: str) -> 
     await asyncio.to_thread(
         _agent_git.write,
         *(folder, owned.git_dir, _index.place(owned, folder), None, commit, owned.identity),
+        owned.attributes,
     )
 
 
@@ -287,11 +294,34 @@ async def _is_content_alone(owned: OwnedRepository, place: Path) -> bool:
 
 async def remove_folder(owned: OwnedRepository, folder: Path) -> None:
     """Remove a folder and its private index; nothing is kept."""
-    await asyncio.to_thread(_agent_git.discard, _vacate(owned, folder.absolute()))
+    gone = _vacate(folder.absolute())
+    _forget(owned, folder.absolute())
+    await asyncio.to_thread(_agent_git.discard, gone)
 
 
-def _vacate(owned: OwnedRepository, folder: Path) -> Path:
-    """Take a folder out of its place by one rename, with its private index; where it lies now.
+class Remains(msgspec.Struct, frozen=True):
+    """What lies about of worktrees: folders, and private indexes, with which each removal ends."""
+
+    owned: OwnedRepository
+    folders: frozenset[Path]
+    indexes: frozenset[Path]
+
+    @classmethod
+    def below(cls, owned: OwnedRepository, worktrees: Path) -> Remains:
+        """Look at the folder of all worktrees, and for every index."""
+        return cls(owned, frozenset(worktrees.iterdir()), frozenset(_index.every(owned)))
+
+    def __bool__(self) -> bool:
+        """Whether there is anything."""
+        return bool(self.folders or self.indexes)
+
+    def __contains__(self, folder: Path) -> bool:
+        """Whether a folder is there, or its removal has not come to its end."""
+        return folder in self.folders or _index.place(self.owned, folder) in self.indexes
+
+
+def _vacate(folder: Path) -> Path:
+    """Take a folder out of its place by one rename; where it lies now.
 
     A removal that fails half-way must not leave a folder that looks like somebody's work.
     """
@@ -299,10 +329,14 @@ def _vacate(owned: OwnedRepository, folder: Path) -> Path:
     if os.path.lexists(folder) and not folder.name.startswith("."):
         gone = folder.with_name(f".{folder.name}.gone-{secrets.token_hex(6)}")
         folder.rename(gone)
+    return gone
+
+
+def _forget(owned: OwnedRepository, folder: Path) -> None:
+    """Remove the private index of a folder, and what is noted beside it."""
     index = _index.place(owned, folder)
     index.with_suffix(_SET_UP).unlink(missing_ok=True)
     _index.remove(index)
-    return gone
 
 
 async def _fill(owned: OwnedRepository, folder: Path, commit: str, *, keep: bool = False) -> None:
