@@ -17,7 +17,19 @@ from sf.domain.units import HoldKind
 from sf.observe import trace
 from sf.scheduler import upkeep
 from sf.store import ledger, records, runs, sessions
-from tests.support.stage import CONFIG, PASSING, SHORT, Stage, call, plan_scene, say, scene, task, write
+from tests.support.stage import (
+    CONFIG,
+    PASSING,
+    SHORT,
+    Stage,
+    call,
+    plan_scene,
+    say,
+    scene,
+    start_sf,
+    task,
+    write,
+)
 
 ONE = {"title": "S", "tasks": [task("T")]}
 
@@ -245,6 +257,30 @@ def test_a_post_unit_hook_that_could_not_be_started_is_told_at_the_next_start_an
     assert len(lines) == len(set(lines)), "each is told once of each unit"
     told = [{line.split()[1] for line in lines if line.startswith(name)} for name in ("one", "two")]
     assert told[0] == told[1] == {"task/m1/s1/t1", "slice/m1/s1", "milestone/m1"}
+
+
+def test_a_kill_repeats_no_post_unit_hook_but_the_one_under_way(stage: Stage) -> None:
+    """What was told was written down with the next claims, after the hooks of all that had ended."""
+    heard, slow = stage.root.parent / "heard", stage.root.parent / "slow"
+    stage.hook("one", f"#!/bin/sh\ncat >/dev/null\necho one $SF_UNIT_ID >> {heard}\n")
+    waits = f"[ $SF_UNIT_ID = milestone/m2 ] && [ -e {slow} ] && {{ touch {slow}-begun; sleep 20; }}"
+    stage.hook("two", f"#!/bin/sh\ncat >/dev/null\n{waits}\necho two $SF_UNIT_ID >> {heard}\n")
+    _ready(stage, CONFIG + '[harness.hooks]\npost_unit = ["./.sf/hooks/one.sh", "./.sf/hooks/two.sh"]\n')
+    stage.plan("more")
+    for unit_id in ("milestone/m1", "milestone/m2"):
+        stage.submit("abandon", unit_id=unit_id, reason="not needed")
+    slow.touch()
+    live = start_sf(stage.root, stage.home, "auto")
+    deadline = time.monotonic() + 30
+    while not slow.with_name("slow-begun").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    live.kill()
+    live.communicate()
+    slow.unlink()
+    assert stage.auto().ending == "done"
+    told = [f"{name} milestone/m{number}" for number in (1, 2) for name in ("one", "two")]
+    assert heard.read_text().splitlines() == told
 
 
 def test_a_post_unit_hook_that_is_listed_twice_is_told_twice(stage: Stage) -> None:

@@ -187,6 +187,22 @@ async def test_a_restart_begins_a_fresh_window(name: str) -> None:
     assert [message.text for message in views[1].messages] == ["the story so far"]
 
 
+async def test_what_a_provider_counts_is_expected_of_the_next_request(name: str) -> None:
+    """By its bytes alone a file of dense text was reserved at half of what it cost."""
+
+    def script(view: RequestView) -> Scripted:
+        return Answer(("go on",), usage=Tokens(input=9_000, output=5))
+
+    async with talking(name, script) as (_, _, talk):
+        talk.say("x" * 4000)
+        assert estimate_input_tokens(talk, PROMPTING) < 3_000
+        await talk.request(PROMPTING, quiet)
+        talk.say("y" * 4000)
+        assert estimate_input_tokens(talk, PROMPTING) > 15_000
+        talk.restart("字" * 1000)
+        assert talk.waiting_bytes() == 3000
+
+
 async def test_cost_by_override_and_unknown_models_are_unpriced(name: str) -> None:
     answer = Answer(("x",), usage=Tokens(input=1000, output=100, cache_read=400))
     async with talking(name, [answer], Price(3.0, 15.0, 0.3, 3.75)) as (_, _, talk):

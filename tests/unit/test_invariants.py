@@ -7,14 +7,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sf.domain import outcomes as o
 from sf.domain.invariants import Fault, faults
 from sf.domain.phases import Phase
 from sf.domain.spending import Caps
 from sf.domain.units import HoldKind, Status
+from sf.errors import StoreUnusable
 from sf.scheduler import repairs
-from sf.store import attention, blockers, invariants, runs, spending
+from sf.store import attention, blockers, invariants, runs, spending, units
 from sf.store.connection import open_reader
 from sf.store.spending import payer
 from tests.support.ground import Ground, fresh_ground
@@ -93,6 +95,49 @@ def test_a_count_that_kept_a_unit_waiting_lets_it_go_on(planned: Ground) -> None
     mend(planned)
     assert broken(planned) == []
     assert (planned.unit(S2).phase, planned.unit(S2).open_children) == (Phase.VERIFY, 0)
+
+
+def test_a_wrong_count_does_no_work_that_nobody_did(planned: Ground) -> None:
+    """A task moved on, and was merged as done, because it was said to have children once."""
+    waiting = "task/m1/s2/t1"
+    alter(planned, waiting, open_children=1)
+    before = planned.unit(waiting)
+    mend(planned)
+    assert broken(planned) == []
+    assert planned.unit(waiting) == replace(before, open_children=0)
+
+
+def test_a_container_that_came_back_with_a_finding_is_not_done_because_of_a_count(planned: Ground) -> None:
+    planned.run("task/m1/s2/t1", *[o.Done()] * 4)
+    planned.run(S2, o.Done())
+    assert planned.unit(S2).phase is Phase.REVIEW
+    planned.clock.advance(seconds=1)
+    planned.run(S2, o.ChangesWanted("mend this"))
+    assert planned.unit(S2).phase is Phase.EXECUTE
+    alter(planned, S2, open_children=1)
+    mend(planned)
+    assert broken(planned) == []
+    assert (planned.unit(S2).phase, planned.unit(S2).open_children) == (Phase.EXECUTE, 0)
+
+
+def test_what_follows_from_one_wrong_value_is_not_mended_as_well(planned: Ground) -> None:
+    """A slice whose count was right was reassessed, as if its only task had been abandoned."""
+    waiting = "task/m1/s2/t1"
+    before = planned.dump()["units"]
+    alter(planned, waiting, archived_at=5)
+    mend(planned)
+    assert broken(planned) == []
+    assert planned.dump()["units"] == before
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("phase", "bogus"), ("hold_kind", "xyz"), ("metadata", "{"), ("plan", "{")]
+)
+def test_a_row_that_cannot_be_read_is_named(planned: Ground, column: str, value: str) -> None:
+    planned.in_disorder = True
+    alter(planned, T1, **{column: value})
+    with pytest.raises(StoreUnusable, match=f"the row of {T1} cannot be read"):
+        units.get(planned.read, T1)
 
 
 def test_what_follows_an_end_is_made_up_for(planned: Ground) -> None:

@@ -73,6 +73,17 @@ def test_an_open_milestone_that_loses_a_slice_is_reassessed_when_the_last_one_cl
     assert (ground.unit(M).phase, ground.unit(M).reassess_reason) == (Phase.REASSESS, "child_abandoned")
 
 
+def test_what_builds_on_what_was_reverted_is_told(ground: Ground) -> None:
+    """A slice was built and merged without the one that it needs, and nobody had said a word."""
+    ground.plant()
+    slices = piece("one", task("a")), piece("two", task("b"), after=("one",))
+    ground.run(M, o.Done("researched"), o.Planned(milestone_plan(*slices)))
+    done(ground, T1, S1)
+    revert(ground, S1)
+    for unit_id in (S2, "task/m1/s2/t1"):
+        assert f"{S1} (one), which this work builds on, was reverted" in ground.feedback(unit_id)
+
+
 def test_a_milestone_past_its_slices_is_reassessed_at_once(ground: Ground) -> None:
     planned(ground)
     done(ground, T1, S1, "task/m1/s2/t1", S2)

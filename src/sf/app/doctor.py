@@ -58,6 +58,10 @@ def _guarded(name: str, check: Callable[[Project], Check], project: Project) -> 
         return Check(name, "fail", "; ".join(error.problems) or error.message)
     except (SfError, OSError) as error:
         return Check(name, "fail", error.line() if isinstance(error, SfError) else str(error))
+    except (
+        Exception
+    ) as error:  # the boundary of a check: what one stumbles over keeps no other from being made
+        return Check(name, "fail", f"the check itself failed: {type(error).__name__}: {error}")
 
 
 def _configuration(project: Project) -> Check:

@@ -64,12 +64,17 @@ def rules_of(config: Config, mode: WorktreeMode | None = None, bank: str = "") -
         max_children=harness.max_children,
         patience=_patience(config.attention),
         caps=Caps(
-            unit=micro_usd(config.budget.unit_usd),
-            milestone=micro_usd(config.budget.milestone_usd),
-            session=micro_usd(config.budget.session_usd),
+            unit=_cap(config.budget.unit_usd),
+            milestone=_cap(config.budget.milestone_usd),
+            session=_cap(config.budget.session_usd),
         ),
         bank=bank,
     )
+
+
+def _cap(usd: float) -> int:
+    """A limit in micro-dollars; one that is less than that is no room, not no limit."""
+    return micro_usd(usd) or int(usd > 0)
 
 
 def _patience(settings: Attention) -> dict[str, Patience]:

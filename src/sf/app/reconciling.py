@@ -70,8 +70,19 @@ async def survey_unit(workshop: Workshop, read: Tx, unit_id: str) -> Survey:
         head=history.head,
         steps=list(choice.steps),
         ghosts=found.ghosts,
-        warnings=[*warnings, *_left_out(family, undone)] if choice.undone else warnings,
+        warnings=[*warnings, *(_left_out(family, undone) if choice.undone else []), *_built_on(read, family)],
     )
+
+
+def _built_on(read: Tx, family: Sequence[Unit]) -> list[str]:
+    """What is open and was to build on what goes away: it goes on without."""
+    own = {item.id for item in family}
+    return [
+        f"{dependent.id} ({dependent.title}) builds on {item.id} and is open: it is told, and goes on without"
+        for item in family
+        for dependent in relations.downstream(read, item.id)
+        if not dependent.terminal and dependent.id not in own
+    ]
 
 
 def _left_out(family: Sequence[Unit], undone: Set[str]) -> list[str]:

@@ -15,7 +15,7 @@ from sf.domain.phases import Phase
 Fraction = Annotated[float, Meta(gt=0, le=1)]
 Positive = Annotated[int, Meta(ge=1)]
 Count = Annotated[int, Meta(ge=0)]
-Money = Annotated[float, Meta(ge=0)]
+Money = Annotated[float, Meta(ge=0, le=1e9)]
 Tier = Literal["fast", "standard", "reasoning"]
 HookEvent = Literal[
     "phase_change",

@@ -159,15 +159,23 @@ def closed(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:
     tx.announce(events.Event(events.UNIT_CLOSED, now, unit.id, {"verdict": verdict, "title": unit.title}))
     blockers.resolve_unit(tx, unit.id, "auto", now)
     attention.close_unit(tx, unit.id, "auto", now)
+    if not unit.succeeded:
+        told = f"{unit.id} ({unit.title}), which this work builds on, was abandoned: {unit.hold_detail}"
+        tell_dependents(tx, unit.id, told, now)
     for dependent in relations.downstream(tx, unit.id):
         relations.unblock(tx, dependent.id, now)
-        if not unit.succeeded and not dependent.terminal:
-            told = f"{unit.id} ({unit.title}), which this work builds on, was abandoned: {unit.hold_detail}"
-            records.give_feedback(tx, dependent.id, told, now)
         arrived(tx, dependent.id, rules, now)
     if unit.parent_id is not None:
         relations.add_children(tx, unit.parent_id, -1, now)
         advance_container(tx, unit.parent_id, rules, now)
+
+
+def tell_dependents(tx: Tx, unit_id: str, told: str, now: Instant) -> None:
+    """Tell something to whoever works on what builds on a unit: of a slice that is done by its tasks."""
+    for dependent in relations.downstream(tx, unit_id):
+        for item in (dependent, *relations.below(tx, dependent.id)):
+            if not item.terminal:
+                records.give_feedback(tx, item.id, told, now)
 
 
 def advance_container(tx: Tx, container_id: str, rules: Rules, now: Instant) -> None:

@@ -43,6 +43,8 @@ def record(
     marked = affected(tx, unit)
     for item in marked:
         units.set_reverted(tx, item.id, now)
+        told = f"{item.id} ({item.title}), which this work builds on, was reverted: it is not there any more."
+        lifecycle.tell_dependents(tx, item.id, told, now)
     for step in reverted:
         told = f"reverted {step.commit[:12]} {step.subject}" + ("" if step.by else " (it was undone already)")
         records.add_evidence(tx, unit.id, "", "revert", told, now, tree=tree, commit=step.by)

@@ -36,7 +36,7 @@ from sf.providers.pricing import Price, ceiling_micro_usd, with_premium
 
 __all__ = ["HostedConversation", "HostedModel", "Price", "estimate_input_tokens", "open_model"]
 
-_CHARS_PER_TOKEN = 4
+_BYTES_PER_TOKEN = 4
 _NOT_RUN = "This call was not run."
 _SILENT = "(no answer)"
 _GRACE = 5.0
@@ -160,7 +160,9 @@ class HostedConversation:
     def __init__(self, model: HostedModel, history: list[ModelMessage]) -> None:
         self._model = model
         self._history = history
-        self._chars = sum(_size(message) for message in history)
+        self._bytes = sum(_size(message) for message in history)
+        self.density = 1.0
+        """How many times the tokens that its bytes let expect the provider counted last, if more."""
         self._untaken: list[ModelMessage] = []
         self._results: dict[str, ToolResult] = {}
         self._texts: list[str] = []
@@ -184,6 +186,7 @@ class HostedConversation:
         require_finished(response)
         reply = reply_of(response, self._model.price)
         self._keep(asked, response)
+        self.density = max(1.0, self.density * reply.usage.input_tokens / sent)
         return reply if reply.usage.input_tokens else _estimated(reply, response, sent)
 
     def ceiling(self, prompting: Prompting) -> int | None:
@@ -199,14 +202,14 @@ class HostedConversation:
     def restart(self, text: str) -> None:
         """Drop the history and what is queued, and begin a fresh window with this user text."""
         self._history = []
-        self._chars = 0
+        self._bytes = 0
         self._results = {}
         self._texts = [text]
 
-    def waiting_chars(self) -> int:
-        """The characters that the next request would send, instructions and tools aside."""
-        queued = sum(map(len, self._texts)) + sum(len(result.content) for result in self._results.values())
-        return self._chars + queued
+    def waiting_bytes(self) -> int:
+        """The bytes that the next request would send, instructions and tools aside."""
+        queued = [*self._texts, *(result.content for result in self._results.values())]
+        return self._bytes + sum(map(_bytes, queued))
 
     def _open_calls(self) -> list[tuple[str, str]]:
         if not self._history or not isinstance(self._history[-1], ModelResponse):
@@ -232,7 +235,7 @@ class HostedConversation:
         for message in (asked, _storable(response)):
             self._history.append(message)
             self._untaken.append(message)
-            self._chars += _size(message)
+            self._bytes += _size(message)
         self._results = {}
         self._texts = []
 
@@ -244,16 +247,17 @@ def _origin(url: str) -> str:
 
 
 def estimate_input_tokens(conversation: HostedConversation, prompting: Prompting) -> int:
-    """About how many tokens the next request would send, from its characters."""
+    """About how many tokens the next request would send, from its bytes and what was counted before."""
     tools = sum(
         len(tool.name) + len(tool.description) + len(str(tool.parameters)) for tool in prompting.tools
     )
-    return (conversation.waiting_chars() + len(prompting.instructions) + tools) // _CHARS_PER_TOKEN + 1
+    size = conversation.waiting_bytes() + _bytes(prompting.instructions) + tools
+    return int(size / _BYTES_PER_TOKEN * conversation.density) + 1
 
 
 def _estimated(reply: Reply, response: ModelResponse, sent: int) -> Reply:
     """A reply whose provider counts nothing, by its size: a conversation must know how long it is."""
-    output = reply.usage.output_tokens or _size(response) // _CHARS_PER_TOKEN + 1
+    output = reply.usage.output_tokens or _size(response) // _BYTES_PER_TOKEN + 1
     usage = msgspec.structs.replace(reply.usage, input_tokens=sent, output_tokens=output)
     return msgspec.structs.replace(reply, usage=usage)
 
@@ -278,6 +282,10 @@ def _storable(response: ModelResponse) -> ModelResponse:
         return response
     thinking = [part for part in response.parts if not isinstance(part, TextPart)]
     return dataclasses.replace(response, parts=[*thinking, TextPart(content=_SILENT)])
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _size(message: ModelMessage) -> int:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import fnmatch
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from sf.errors import InvalidPlaybook
 
@@ -46,8 +47,8 @@ class Scene(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"tu
 class ScriptedPrice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """US dollars per million tokens: what the playbook's turns pretend to cost."""
 
-    input: float
-    output: float
+    input: Annotated[float, Meta(ge=0, le=1e9)]
+    output: Annotated[float, Meta(ge=0, le=1e9)]
 
 
 class Playbook(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"scenes": "scene"}):

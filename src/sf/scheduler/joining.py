@@ -16,16 +16,33 @@ from sf.workspaces.owned import MergeResult
 async def join(agent: Agent, head: str, tip: str) -> tuple[list[str], MergeResult]:
     """The merge, and the parents that its commit gets.
 
-    When the integration branch was rewritten and no longer has the commit that the work began on, only the
-    work itself is replayed: a true merge would bring back what was dropped.
+    When the integration branch was rewritten and no longer has a commit that the work began on or took in,
+    only the work itself is replayed, as what it is beside the last of them: a true merge would bring back
+    what was dropped.
     """
-    owned, base = agent.desk.workshop.owned, agent.unit.base_commit
-    if base is None or await owned.is_ancestor(base, head):
-        return [head, tip], await owned.merge_trees(head, tip)
-    if await owned.is_ancestor(head, tip):
-        # A conflict with the rewritten branch was resolved: the tip holds both sides.
-        return [head], MergeResult(await owned.tree_of(tip))
-    return [head], await owned.merge_from(base, head, tip)
+    desk, unit = agent.desk, agent.unit
+    begun_on = await _begun_on(agent, tip)
+    dropped = [commit for commit in begun_on if not await desk.workshop.owned.is_ancestor(commit, head)]
+    if not dropped:
+        return [head, tip], await desk.workshop.owned.merge_trees(head, tip)
+    told = f"{desk.workshop.integration_branch(unit)} was rewritten: only the unit's own work is merged"
+    desk.log.warning(told, unit_id=unit.id, unit_type=unit.type, dropped=", ".join(dropped))
+    return [head], await desk.workshop.owned.merge_from(begun_on[-1], head, tip)
+
+
+async def _begun_on(agent: Agent, tip: str) -> list[str]:
+    """The integration commits that a unit's branch was made from and has taken in since, in their order."""
+    base = agent.desk.workshop.owner(agent.unit).base_commit
+    return [] if base is None else [base, *await agent.desk.workshop.owned.taken_in(base, tip)]
+
+
+async def to_take_in(agent: Agent, merging: Merging, tip: str) -> list[str]:
+    """The parents that the commit of a laid-out merge gets besides the tip: none where it was committed.
+
+    Also a commit that the tip has in its history: it was left behind by the branch, and has come back.
+    """
+    begun_on = await _begun_on(agent, tip)
+    return [] if begun_on[-1:] == [merging.parent] else [merging.parent]
 
 
 async def lay_out(agent: Agent, head: str, merged: MergeResult) -> o.Conflict:

@@ -248,6 +248,9 @@ class Loop:
                 self._desk.announce(events.WARNING, unit.id, detail=f"could not be wound up: {error}")
                 continue
             self._to_mark.append(unit.id)
+            if self._desk.hooks.commands("post_unit"):
+                # At once, so that whoever dies while another unit's are told does not tell these again.
+                await self._mark_wound_up()
 
     async def _mark_wound_up(self) -> None:
         if self._to_mark:

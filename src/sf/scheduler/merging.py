@@ -218,9 +218,7 @@ async def _commit(agent: Agent, tree: str, subject: str) -> str | None:
     """
     desk, unit, merging = agent.desk, agent.unit, agent.place.merging
     tip = await agent.place.worktree.head()
-    also: list[str] = []
-    if merging and not await desk.workshop.owned.is_ancestor(merging.parent, tip):
-        also = [merging.parent]
+    also = await joining.to_take_in(agent, merging, tip) if merging else []
     leases.require_lease(desk.database.read, agent.lease)
     commit = await agent.place.worktree.commit(_message(unit, subject), tree=tree, also=also)
     if merging:

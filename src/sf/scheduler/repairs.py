@@ -11,7 +11,7 @@ from sf.domain.runs import AttemptState, RunOutcome
 from sf.domain.units import BLOCKER_EVENT, HoldKind, Status, Unit
 from sf.harness import lifecycle
 from sf.harness.rules import Rules
-from sf.store import attention, blockers, invariants, runs, spending, units
+from sf.store import attention, blockers, invariants, relations, runs, spending, units
 from sf.store.tx import Tx
 
 _TIMES = 50
@@ -74,14 +74,32 @@ def _apply(tx: Tx, repair: i.Repair, rules: Rules, now: Instant) -> bool:
 
 def _follow(tx: Tx, repair: i.SetColumn, rules: Rules, now: Instant) -> bool:
     """A count that is nothing after all lets its unit go on, as it would have when the last one ended."""
+    if repair.column == "archived_at":
+        # Who counts it, or waits for it, was found wrong for that alone.
+        return True
     if repair.value != 0 or repair.column not in ("open_children", "open_blockers"):
         return False
     before = units.get(tx, repair.unit_id)
-    if repair.column == "open_children":
-        lifecycle.advance_container(tx, repair.unit_id, rules, now)
-    else:
+    if repair.column == "open_blockers":
         lifecycle.arrived(tx, repair.unit_id, rules, now)
+    elif _waited_for_children(tx, before):
+        lifecycle.advance_container(tx, repair.unit_id, rules, now)
     return units.get(tx, repair.unit_id) != before
+
+
+def _waited_for_children(tx: Tx, unit: Unit) -> bool:
+    """Whether a child has ended since the unit came to where its children run.
+
+    A task has none, and a slice that came back with a finding has work of its own to do: what nobody did is
+    not done because a count was wrong.
+    """
+    if unit.status is Status.RUNNING:
+        return False
+    entered = [
+        row["transitioned_at"] for row in units.transitions(tx, unit.id) if row["to_phase"] == "execute"
+    ]
+    ended = [child.archived_at for child in relations.children(tx, unit.id) if child.archived_at is not None]
+    return bool(entered and ended) and max(ended) >= max(entered)
 
 
 def _end(tx: Tx, run_id: str, now: Instant) -> None:

@@ -32,7 +32,8 @@ async def tell(desk: Desk, unit: Unit, payload: dict[str, Any]) -> None:
     before = Counter(heard)
     untold: HookUntold | None = None
     refused: HookFailed | None = None
-    for command in desk.hooks.commands("post_unit"):
+    commands = desk.hooks.commands("post_unit")
+    for number, command in enumerate(commands, 1):
         if before[command]:
             before[command] -= 1
             continue
@@ -45,12 +46,19 @@ async def tell(desk: Desk, unit: Unit, payload: dict[str, Any]) -> None:
             desk.log.warning("hook failed", unit_id=unit.id, unit_type=unit.type, error=error.line())
             refused = refused or error
         heard.append(command)
+        if number < len(commands):
+            # Whoever dies while the next one is told does not tell this one again.
+            await _note(desk, unit, heard)
     if untold is not None:
-        noted = {**unit.metadata, HEARD: heard}
-        await desk.database.write(lambda tx: units.set_metadata(tx, unit.id, noted))
+        await _note(desk, unit, heard)
         raise untold
     if refused is not None:
         raise refused
+
+
+async def _note(desk: Desk, unit: Unit, heard: list[str]) -> None:
+    noted = {**unit.metadata, HEARD: heard}
+    await desk.database.write(lambda tx: units.set_metadata(tx, unit.id, noted))
 
 
 async def _one(

@@ -10,7 +10,7 @@ from sf.domain.invariants import SetBalance, SetColumn
 from sf.domain.phases import Phase
 from sf.domain.spending import SCOPES, Scope
 from sf.domain.units import HoldKind, Status
-from sf.store import sql
+from sf.store import sql, units
 from sf.store.tx import Row, Tx, made_of
 
 _Q = sql.load("invariants")
@@ -47,9 +47,12 @@ def books(tx: Tx, now: Instant | None = None) -> Books:
 
 def _facts(row: Row) -> UnitFacts:
     values: dict[str, Any] = dict(zip(row.keys(), row, strict=True))
-    values["status"] = Status(values.pop("phase_status"))
-    values["phase"] = Phase(values["phase"])
-    values["hold_kind"] = HoldKind(values["hold_kind"]) if values["hold_kind"] else None
+    try:
+        values["status"] = Status(values.pop("phase_status"))
+        values["phase"] = Phase(values["phase"])
+        values["hold_kind"] = HoldKind(values["hold_kind"]) if values["hold_kind"] else None
+    except ValueError as error:
+        raise units.unreadable(values["id"], error) from error
     values["parent_ready"] = bool(values["parent_ready"])
     values["lane_open"] = bool(values["lane_open"])
     return made_of(UnitFacts, values)

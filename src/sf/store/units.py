@@ -12,7 +12,7 @@ from sf.domain.ids import UnitType, ulid
 from sf.domain.phases import RANK, Phase
 from sf.domain.plans import Plan
 from sf.domain.units import HoldKind, Merging, Status, Unit, Verdict
-from sf.errors import UnknownUnit
+from sf.errors import StoreUnusable, UnknownUnit
 from sf.store import sql
 from sf.store.tx import Row, Tx, made_of
 
@@ -27,15 +27,26 @@ def unit_of(row: Row) -> Unit:
     values: dict[str, Any] = dict(zip(row.keys(), row, strict=True))
     for name in _ONLY_IN_ROWS:
         del values[name]
-    values["status"] = Status(values.pop("phase_status"))
-    values["phase"] = Phase(values["phase"])
-    values["hold_kind"] = HoldKind(values["hold_kind"]) if values["hold_kind"] else None
-    values["metadata"] = msgspec.json.decode(values["metadata"])
-    values["plan"] = msgspec.json.decode(values["plan"]) if values["plan"] else None
+    try:
+        values["status"] = Status(values.pop("phase_status"))
+        values["phase"] = Phase(values["phase"])
+        values["hold_kind"] = HoldKind(values["hold_kind"]) if values["hold_kind"] else None
+        values["metadata"] = msgspec.json.decode(values["metadata"])
+        values["plan"] = msgspec.json.decode(values["plan"]) if values["plan"] else None
+        values["merging"] = _merging(values.pop("merge_parent"), values.pop("merge_marks"))
+    except (ValueError, msgspec.DecodeError) as error:
+        raise unreadable(values["id"], error) from error
     values["parent_ready"] = bool(values["parent_ready"])
     values["lane_open"] = bool(values["lane_open"])
-    values["merging"] = _merging(values.pop("merge_parent"), values.pop("merge_marks"))
     return made_of(Unit, values)
+
+
+def unreadable(unit_id: str, error: Exception) -> StoreUnusable:
+    """What a row is reported as that holds what no sf of this version writes."""
+    return StoreUnusable(
+        f"the row of {unit_id} cannot be read: {error}",
+        hint="a newer sf may have written it; else bring the database back from a copy",
+    )
 
 
 def _merging(parent: str | None, marks: str | None) -> Merging | None:

@@ -280,6 +280,14 @@ class OwnedRepository:
         entries = (record.split(" ", 2) for record in output.names())
         return [Commit(commit, subject, int(at)) for commit, at, subject in entries]
 
+    async def taken_in(self, base: str, tip: str) -> list[str]:
+        """Return the commits that were merged into the line from `base` to `tip`, the first one first."""
+        listed = await self.git.run(
+            *("rev-list", "--reverse", "--first-parent", "--parents", f"{base}..{tip}", "--"),
+            git_dir=self._path,
+        )
+        return [taken for line in listed.text().splitlines() for taken in line.split()[2:]]
+
     async def joined_by(self, tip: str, head: str) -> str | None:
         """Return the commit by which the line of `head` came to have `tip`: itself if the line has it."""
         if not await self.is_ancestor(tip, head):
