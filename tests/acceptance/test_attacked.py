@@ -17,7 +17,6 @@ import pytest
 
 from sf.domain import events
 from sf.domain.events import Event
-from sf.domain.units import HoldKind
 from tests.support.stage import (
     CONFIG,
     PASSING,
@@ -144,70 +143,6 @@ def test_a_conflict_with_rewritten_history_lands_once_it_is_resolved(stage: Stag
     assert stage.auto(watch=once("review", "slice", rewrite)).ending == "done"
     assert (stage.root / "notes.txt").read_text() == "agent and user\n"
     assert "second" not in stage.git("log", "--format=%s").splitlines()
-
-
-def test_what_the_user_takes_back_while_a_merge_is_mended_stays_away(stage: Stage) -> None:
-    """A commit that was amended came back as a parent of the merge, and what it held with it."""
-    stage.script(
-        plan_scene(ONE),
-        scene("execute", write("notes.txt", "agent\n"), say(), unit="T"),
-        scene("execute", write("fix.txt"), say(), unit="S"),
-        *PASSING,
-    )
-    stage.gate("needs-fix", "#!/bin/sh\n[ ! -f big.txt ] || [ -f fix.txt ]\n")
-    stage.configure(CONFIG.replace("check.sh", "needs-fix.sh"))
-    stage.plan()
-    seen: list[str] = []
-
-    def watch(event: Event) -> None:
-        reached = event.data.get("to") if event.name == events.PHASE_CHANGE else ""
-        if (event.unit_id, reached) == (SLICE, "merge") and not seen:
-            seen.append("committed")
-            stage.file("big.txt", "big\n")
-            stage.file("secret.txt", "password\n")
-            stage.commit("with a secret")
-        elif (event.unit_id, reached) == (SLICE, "execute") and seen == ["committed"]:
-            seen.append("amended")
-            stage.git("rm", "-q", "secret.txt")
-            stage.git("commit", "-q", "--amend", "-m", "without it")
-
-    assert stage.auto(watch=watch).ending == "done"
-    assert seen == ["committed", "amended"]
-    assert landed(stage) >= {"notes.txt", "big.txt", "fix.txt"} and "secret.txt" not in landed(stage)
-    assert "with a secret" not in stage.git("log", "--format=%s").splitlines()
-
-
-def test_a_commit_that_is_dropped_while_its_conflict_is_resolved_stays_away(stage: Stage) -> None:
-    stage.script(
-        plan_scene(ONE),
-        scene("execute", write("notes.txt", "agent\n"), say(), unit="T"),
-        scene("execute", write("notes.txt", "agent and user\n"), say(), unit="S"),
-        *PASSING,
-    )
-    stage.plan()
-    seen: list[str] = []
-
-    def watch(event: Event) -> None:
-        reached = event.data.get("to") if event.name == events.PHASE_CHANGE else ""
-        if (event.unit_id, reached) == (SLICE, "merge") and not seen:
-            seen.append("committed")
-            stage.file("notes.txt", "user\n")
-            stage.file("dropped.txt", "mine\n")
-            stage.commit("to be dropped")
-        elif (event.unit_id, reached) == (SLICE, "execute") and seen == ["committed"]:
-            seen.append("dropped")
-            stage.git("reset", "-q", "--hard", "HEAD~1")
-
-    assert stage.auto(watch=watch).ending == "waiting"
-    held = stage.unit("slice/m1/s1")
-    assert held.hold_kind is HoldKind.MERGE_CONFLICT
-    # By a person, who knows what was dropped.
-    (Path(str(held.workspace)) / "notes.txt").write_text("agent\n")
-    stage.submit("merge_resolve", unit_id="slice/m1/s1")
-    assert stage.auto().ending == "done"
-    assert (stage.root / "notes.txt").read_text() == "agent\n"
-    assert "dropped.txt" not in landed(stage)
-    assert "to be dropped" not in stage.git("log", "--format=%s").splitlines()
 
 
 def test_markers_never_land_when_the_other_side_of_a_conflict_goes_away(stage: Stage) -> None:

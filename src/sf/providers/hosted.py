@@ -37,6 +37,8 @@ from sf.providers.pricing import Price, ceiling_micro_usd, with_premium
 __all__ = ["HostedConversation", "HostedModel", "Price", "estimate_input_tokens", "open_model"]
 
 _BYTES_PER_TOKEN = 4
+_MOST_DENSE = 4.0
+"""A token for each byte: more than that was not text."""
 _NOT_RUN = "This call was not run."
 _SILENT = "(no answer)"
 _GRACE = 5.0
@@ -186,7 +188,7 @@ class HostedConversation:
         require_finished(response)
         reply = reply_of(response, self._model.price)
         self._keep(asked, response)
-        self.density = max(1.0, self.density * reply.usage.input_tokens / sent)
+        self.density = min(max(1.0, self.density * reply.usage.input_tokens / sent), _MOST_DENSE)
         return reply if reply.usage.input_tokens else _estimated(reply, response, sent)
 
     def ceiling(self, prompting: Prompting) -> int | None:

@@ -16,7 +16,7 @@ from sf.harness import artifacts, lessons
 from sf.harness.attempt import run_hook
 from sf.harness.desk import Desk
 from sf.harness.results import Told, unit_result
-from sf.scheduler import unit_hooks
+from sf.scheduler import landed, unit_hooks
 from sf.store import leases, runs, sessions, units
 from sf.workspaces.refusals import CheckoutBusy
 from sf.workspaces.worktree import Worktree
@@ -105,6 +105,7 @@ async def put_away(desk: Desk, unit: Unit) -> bool:
 async def _put_away(desk: Desk, unit: Unit) -> None:
     """Remove the unit's own worktree; whatever is not in the integration branch is kept under a ref."""
     workshop = desk.workshop
+    await landed.forget_replay(workshop.owned, unit)
     owner = workshop.owner(unit)
     if owner.id != unit.id:
         await _leave_shared(desk, unit, owner)

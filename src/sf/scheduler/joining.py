@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import msgspec
 
 from sf.domain import events
@@ -10,30 +13,57 @@ from sf.domain.units import Merging
 from sf.harness.agent import Agent
 from sf.store import leases, units
 from sf.store.tx import Tx
-from sf.workspaces.owned import MergeResult
+from sf.workspaces.owned import MergeResult, OwnedRepository
 
 
 async def join(agent: Agent, head: str, tip: str) -> tuple[list[str], MergeResult]:
     """The merge, and the parents that its commit gets.
 
-    When the integration branch was rewritten and no longer has a commit that the work began on or took in,
-    only the work itself is replayed, as what it is beside the last of them: a true merge would bring back
-    what was dropped.
+    When the integration branch was rewritten since the work began on it, or took it in, only the work itself
+    is replayed: a true merge would bring back what was dropped, or take away again what has come back.
     """
-    desk, unit = agent.desk, agent.unit
+    desk, unit, owned = agent.desk, agent.unit, agent.desk.workshop.owned
     begun_on = await _begun_on(agent, tip)
-    dropped = [commit for commit in begun_on if not await desk.workshop.owned.is_ancestor(commit, head)]
-    if not dropped:
-        return [head, tip], await desk.workshop.owned.merge_trees(head, tip)
+    if await _is_one_line(owned, [*begun_on, head]):
+        return [head, tip], await owned.merge_trees(head, tip)
     told = f"{desk.workshop.integration_branch(unit)} was rewritten: only the unit's own work is merged"
-    desk.log.warning(told, unit_id=unit.id, unit_type=unit.type, dropped=", ".join(dropped))
-    return [head], await desk.workshop.owned.merge_from(begun_on[-1], head, tip)
+    desk.log.warning(told, unit_id=unit.id, unit_type=unit.type, begun_on=", ".join(begun_on))
+    if await _is_one_line(owned, begun_on):
+        replayed = await _replay(owned, begun_on[0], head, tip)
+        if replayed is not None:
+            return [head], replayed
+    return [head], await owned.merge_from(begun_on[-1], head, tip)
+
+
+async def _is_one_line(owned: OwnedRepository, commits: Sequence[str]) -> bool:
+    """Whether each of these commits has the one before it."""
+    return all([await owned.is_ancestor(older, newer) for older, newer in pairwise(commits)])
+
+
+async def _replay(owned: OwnedRepository, base: str, head: str, tip: str) -> MergeResult | None:
+    """The work between `base` and `tip` on another head, stretch by stretch; None where one has a conflict.
+
+    Of a merge that was taken in that is what was made of it beyond the merge itself. At once, and beside the
+    last that was taken in, whatever was in that one too would not count as the unit's.
+    """
+    onto, since = head, base
+    for joint in await owned.joints(base, tip):
+        own = await owned.merge_from(since, onto, joint.first)
+        plain = await owned.merge_trees(joint.first, joint.taken)
+        if own.tree is None or plain.tree is None:
+            return None
+        mended = await owned.merge_from(plain.tree, own.tree, joint.id)
+        if mended.tree is None:
+            return None
+        onto, since = mended.tree, joint.id
+    last = await owned.merge_from(since, onto, tip)
+    return last if last.tree is not None else None
 
 
 async def _begun_on(agent: Agent, tip: str) -> list[str]:
     """The integration commits that a unit's branch was made from and has taken in since, in their order."""
-    base = agent.desk.workshop.owner(agent.unit).base_commit
-    return [] if base is None else [base, *await agent.desk.workshop.owned.taken_in(base, tip)]
+    owned, base = agent.desk.workshop.owned, agent.desk.workshop.owner(agent.unit).base_commit
+    return [] if base is None else [base, *(joint.taken for joint in await owned.joints(base, tip))]
 
 
 async def to_take_in(agent: Agent, merging: Merging, tip: str) -> list[str]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 
+from sf.domain.ids import folder_name
 from sf.domain.phases import Phase
 from sf.domain.reverting import landing_subject, work_subject
 from sf.domain.units import Unit
 from sf.errors import BranchGone
 from sf.harness.workshop import Workshop
+from sf.workspaces.owned import OwnedRepository
 
 
 async def on_integration(workshop: Workshop, unit: Unit, head: str) -> str | None:
@@ -22,6 +24,28 @@ async def on_integration(workshop: Workshop, unit: Unit, head: str) -> str | Non
         if joined is not None:
             return joined
     return await _bearing(workshop, unit, head, landing_subject(unit.id, unit.title))
+
+
+async def note_replay(owned: OwnedRepository, unit: Unit, commit: str) -> None:
+    """Keep the commit by which a unit is about to land that will not have the unit's branch for a parent."""
+    await owned.set_ref(_replay_ref(unit), commit)
+
+
+async def replayed(owned: OwnedRepository, unit: Unit, head: str) -> str | None:
+    """That commit, if the integration branch has it: whatever became of it since, it has landed once."""
+    commit = await owned.ref(_replay_ref(unit))
+    return commit if commit is not None and await owned.is_ancestor(commit, head) else None
+
+
+async def forget_replay(owned: OwnedRepository, unit: Unit) -> None:
+    """Drop the note: what is on record as landed is not landed again."""
+    commit = await owned.ref(_replay_ref(unit))
+    if commit is not None:
+        await owned.delete_ref(_replay_ref(unit), commit)
+
+
+def _replay_ref(unit: Unit) -> str:
+    return f"refs/sf/replay/{folder_name(unit.id)}"
 
 
 async def by_killed_merge(workshop: Workshop, unit: Unit) -> str | None:

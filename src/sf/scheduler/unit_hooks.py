@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any, Literal
 
 from sf.domain import events
-from sf.domain.units import HEARD, Unit
+from sf.domain.units import HEARD, PUT_AWAY, Unit
 from sf.errors import HookFailed, HookTimeout, HookUntold
 from sf.harness.desk import Desk
 from sf.harness.notice import hook_variables
@@ -57,8 +57,10 @@ async def tell(desk: Desk, unit: Unit, payload: dict[str, Any]) -> None:
 
 
 async def _note(desk: Desk, unit: Unit, heard: list[str]) -> None:
-    noted = {**unit.metadata, HEARD: heard}
-    await desk.database.write(lambda tx: units.set_metadata(tx, unit.id, noted))
+    noted = {PUT_AWAY: unit.metadata.get(PUT_AWAY), HEARD: heard}
+    await desk.database.write(
+        lambda tx: units.set_metadata(tx, unit.id, {**units.get(tx, unit.id).metadata, **noted})
+    )
 
 
 async def _one(

@@ -45,7 +45,7 @@ def write(
         for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
             (new / name).mkdir(parents=True)
         config = _CONFIG.format(name=_value(identity.name), email=_value(identity.email))
-        if attributes is not None and attributes.is_file():
+        if attributes is not None and os.access(attributes, os.R_OK):
             shutil.copyfile(attributes, new / _EVERYWHERE)
             config += f"[core]\n\tattributesFile = {_value(str(folder / '.git' / _EVERYWHERE))}\n"
         (new / "config").write_bytes(os.fsencode(config))

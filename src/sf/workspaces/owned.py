@@ -48,6 +48,14 @@ class Commit(msgspec.Struct, frozen=True):
     committed_at: int
 
 
+class Joint(msgspec.Struct, frozen=True):
+    """A merge on a branch: its commit, what the branch was before, and the commit that it took in."""
+
+    id: str
+    first: str
+    taken: str
+
+
 class OwnedRepository:
     """A bare repository with its own configuration and objects that no other repository can prune."""
 
@@ -280,13 +288,14 @@ class OwnedRepository:
         entries = (record.split(" ", 2) for record in output.names())
         return [Commit(commit, subject, int(at)) for commit, at, subject in entries]
 
-    async def taken_in(self, base: str, tip: str) -> list[str]:
-        """Return the commits that were merged into the line from `base` to `tip`, the first one first."""
+    async def joints(self, base: str, tip: str) -> list[Joint]:
+        """Return the merges on the line from `base` to `tip`, the first one first."""
         listed = await self.git.run(
             *("rev-list", "--reverse", "--first-parent", "--parents", f"{base}..{tip}", "--"),
             git_dir=self._path,
         )
-        return [taken for line in listed.text().splitlines() for taken in line.split()[2:]]
+        lines = [line.split() for line in listed.text().splitlines()]
+        return [Joint(commit, first, taken) for commit, first, *others in lines for taken in others]
 
     async def joined_by(self, tip: str, head: str) -> str | None:
         """Return the commit by which the line of `head` came to have `tip`: itself if the line has it."""

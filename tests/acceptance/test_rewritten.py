@@ -1,0 +1,200 @@
+"""The user rewrites the branch while sf works: what was taken away stays away, what was brought back is kept."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sf.domain import events
+from sf.domain.events import Event
+from sf.domain.units import HoldKind
+from tests.support.stage import CONFIG, PASSING, Stage, plan_scene, say, scene, task, write
+
+ONE = {"title": "S", "tasks": [task("T")]}
+SLICE = "slice/m1/s1"
+NEEDS_FIX = "#!/bin/sh\n[ ! -f big.txt ] || [ -f fix.txt ]\n"
+
+
+def landed(stage: Stage) -> set[str]:
+    return set(stage.git("ls-tree", "-r", "--name-only", "main").splitlines())
+
+
+def in_turn(*acts: tuple[str, Callable[[], object]]) -> Callable[[Event], None]:
+    """A watcher that does one act after the other, each when the slice comes to its phase."""
+    left = list(acts)
+
+    def watch(event: Event) -> None:
+        moved = event.name == events.PHASE_CHANGE and event.unit_id == SLICE
+        if moved and left and event.data["to"] == left[0][0]:
+            left.pop(0)[1]()
+
+    return watch
+
+
+def gated(stage: Stage, script: str, *scenes: dict[str, object]) -> None:
+    """A goal of one slice whose merged tree must pass a gate."""
+    stage.gate("needs-fix", script)
+    stage.configure(CONFIG.replace("check.sh", "needs-fix.sh"))
+    stage.script(plan_scene(ONE), *scenes, *PASSING)
+    stage.plan()
+
+
+def committed(stage: Stage, message: str, **content: str) -> Callable[[], object]:
+    def commit() -> str:
+        for name, text in content.items():
+            stage.file(f"{name}.txt", text)
+        return stage.commit(message)
+
+    return commit
+
+
+def test_what_the_user_takes_back_while_a_merge_is_mended_stays_away(stage: Stage) -> None:
+    """A commit that was amended came back as a parent of the merge, and what it held with it."""
+    gated(
+        stage,
+        NEEDS_FIX,
+        scene("execute", write("notes.txt", "agent\n"), say(), unit="T"),
+        scene("execute", write("fix.txt"), say(), unit="S"),
+    )
+
+    def amend() -> None:
+        stage.git("rm", "-q", "secret.txt")
+        stage.git("commit", "-q", "--amend", "-m", "without it")
+
+    secret = committed(stage, "with a secret", big="big\n", secret="password\n")
+    assert stage.auto(watch=in_turn(("merge", secret), ("execute", amend))).ending == "done"
+    assert landed(stage) >= {"notes.txt", "big.txt", "fix.txt"} and "secret.txt" not in landed(stage)
+    assert "with a secret" not in stage.git("log", "--format=%s").splitlines()
+
+
+def test_a_commit_that_is_dropped_while_its_conflict_is_resolved_stays_away(stage: Stage) -> None:
+    stage.script(
+        plan_scene(ONE),
+        scene("execute", write("notes.txt", "agent\n"), say(), unit="T"),
+        scene("execute", write("notes.txt", "agent and user\n"), say(), unit="S"),
+        *PASSING,
+    )
+    stage.plan()
+    mine = committed(stage, "to be dropped", notes="user\n", dropped="mine\n")
+
+    def drop() -> None:
+        stage.git("reset", "-q", "--hard", "HEAD~1")
+
+    assert stage.auto(watch=in_turn(("merge", mine), ("execute", drop))).ending == "waiting"
+    held = stage.unit(SLICE)
+    assert held.hold_kind is HoldKind.MERGE_CONFLICT
+    # By a person, who knows what was dropped.
+    (Path(str(held.workspace)) / "notes.txt").write_text("agent\n")
+    stage.submit("merge_resolve", unit_id=SLICE)
+    assert stage.auto().ending == "done"
+    assert (stage.root / "notes.txt").read_text() == "agent\n"
+    assert "dropped.txt" not in landed(stage)
+    assert "to be dropped" not in stage.git("log", "--format=%s").splitlines()
+
+
+def test_what_was_dropped_and_has_come_back_is_not_taken_away_again(stage: Stage) -> None:
+    """It was in the history of the unit's branch but not in its tree: as if the unit had deleted it."""
+    script = (
+        "#!/bin/sh\nif [ -f big.txt ]; then [ -f fix.txt ]; else [ ! -f fix.txt ] || [ -f fix2.txt ]; fi\n"
+    )
+    gated(
+        stage,
+        script,
+        scene("execute", write("notes.txt", "agent\n"), say(), unit="T"),
+        scene("execute", write("fix.txt"), say(), unit="S", visits=[1]),
+        scene("execute", write("fix2.txt"), say(), unit="S"),
+    )
+
+    def drop() -> None:
+        stage.git("tag", "mine")
+        stage.git("reset", "-q", "--hard", "HEAD~1")
+
+    def bring_back() -> None:
+        stage.git("reset", "-q", "--hard", "mine")
+
+    acts = (("merge", committed(stage, "mine", big="big\n")), ("execute", drop), ("execute", bring_back))
+    assert stage.auto(watch=in_turn(*acts)).ending == "done"
+    assert landed(stage) >= {"notes.txt", "big.txt", "fix.txt", "fix2.txt"}
+    assert stage.git("log", "--format=%s").splitlines() == [f"Merge {SLICE}: S", "mine", "first"]
+
+
+def test_both_sides_of_an_amended_commit_stay_once_the_user_has_merged_them(stage: Stage) -> None:
+    """As `git pull` does after a commit was amended that had been pushed."""
+    stage.file("one.txt", "1\n")
+    base = stage.commit("one")
+    gated(
+        stage,
+        "#!/bin/sh\n[ ! -f two.txt ] || [ -f fix.txt ]\n",
+        scene("execute", write("notes.txt", "agent\n"), say(), unit="T"),
+        scene("execute", write("fix.txt"), say(), unit="S"),
+    )
+
+    def amend() -> None:
+        stage.git("mv", "one.txt", "two.txt")
+        stage.git("commit", "-q", "--amend", "-m", "two")
+
+    def pull() -> None:
+        stage.git("merge", "-q", "-s", "ours", "--no-commit", base)
+        stage.file("one.txt", "1\n")
+        stage.commit("both after all")
+
+    assert stage.auto(watch=in_turn(("merge", amend), ("execute", pull))).ending == "done"
+    assert landed(stage) >= {"notes.txt", "one.txt", "two.txt", "fix.txt"}
+
+
+def test_work_that_a_dropped_commit_had_as_well_still_lands(stage: Stage) -> None:
+    """Beside that commit the unit had done nothing, so nothing of it was merged, as a success."""
+    gated(
+        stage,
+        NEEDS_FIX,
+        scene("execute", write("notes.txt", "agent\n"), write("more.txt", "more\n"), say(), unit="T"),
+        scene("execute", write("fix.txt"), say(), unit="S"),
+    )
+    same = committed(stage, "the same", notes="agent\n", more="more\n", big="big\n")
+
+    def drop() -> None:
+        stage.git("reset", "-q", "--hard", "HEAD~1")
+
+    assert stage.auto(watch=in_turn(("merge", same), ("execute", drop))).ending == "done"
+    assert landed(stage) >= {"notes.txt", "more.txt", "fix.txt"} and "big.txt" not in landed(stage)
+    assert stage.git("show", "main:notes.txt") == "agent"
+
+
+_DIES_AS_IT_HAS_LANDED = """
+import os, signal, sys
+from sf.scheduler import merging
+async def dies(*_): os.kill(os.getpid(), signal.SIGKILL)
+merging._record_landing = dies
+from sf.surfaces.cli.main import run
+sys.exit(run(["auto"]))
+"""
+
+
+@pytest.mark.parametrize("rewritten", [True, False])
+def test_what_landed_before_a_kill_and_was_reverted_since_does_not_land_again(
+    stage: Stage, rewritten: bool
+) -> None:
+    stage.file("base.txt", "base\n")
+    stage.commit("base")
+    stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say(), unit="T"), *PASSING)
+    stage.plan()
+    paused = stage.auto(watch=in_turn(("merge", lambda: stage.queue("pause", reason="look"))))
+    assert paused.ending == "paused"
+    if rewritten:
+        stage.git("commit", "-q", "--amend", "-m", "base in other words")
+    stage.submit("resume")
+    env = {**os.environ, "SF_HOME": str(stage.home)}
+    killed = subprocess.run([sys.executable, "-c", _DIES_AS_IT_HAS_LANDED], cwd=stage.root, env=env)
+    assert killed.returncode == -9 and "a.txt" in landed(stage)
+    stage.git("revert", "--no-edit", *([] if rewritten else ["-m", "1"]), "HEAD")
+    assert stage.auto().ending == "done"
+    assert "a.txt" not in landed(stage) and stage.unit(SLICE).completed
+    subjects = stage.git("log", "--format=%s", "--first-parent").splitlines()
+    assert subjects[:2] == [f'Revert "Merge {SLICE}: S"', f"Merge {SLICE}: S"]
+    left = stage.git("--git-dir", str(stage.project.repository), "for-each-ref", "refs/sf/replay")
+    assert not left
