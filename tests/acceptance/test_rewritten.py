@@ -1,4 +1,4 @@
-"""The user rewrites the branch while sf works: what was taken away stays away, what was brought back is kept."""
+"""The user rewrites the branch while sf works: what they took away stays away, what came back is kept."""
 
 from __future__ import annotations
 
