@@ -165,6 +165,56 @@ def test_work_that_a_dropped_commit_had_as_well_still_lands(stage: Stage) -> Non
     assert stage.git("show", "main:notes.txt") == "agent"
 
 
+def test_a_line_that_was_dropped_does_not_come_back_by_the_order_of_a_union(stage: Stage) -> None:
+    """What was laid out was merged again the other way round; the difference passed for the unit's."""
+    stage.file(".gitattributes", "log.txt merge=union\n")
+    stage.file("log.txt", "# log\n")
+    stage.commit("base")
+    gated(
+        stage,
+        NEEDS_FIX,
+        scene("execute", write("log.txt", "# log\nthe unit's\n"), say(), unit="T"),
+        scene("execute", write("fix.txt"), say(), unit="S"),
+    )
+    mine = committed(stage, "mine", log="# log\nthe user's\n", big="big\n")
+
+    def drop() -> None:
+        stage.git("reset", "-q", "--hard", "HEAD~1")
+
+    assert stage.auto(watch=in_turn(("merge", mine), ("execute", drop))).ending == "done"
+    assert stage.git("show", "main:log.txt").splitlines() == ["# log", "the unit's"]
+
+
+def test_what_is_shared_with_a_commit_that_was_amended_twice_still_lands(stage: Stage) -> None:
+    script = (
+        "#!/bin/sh\n{ [ ! -f big.txt ] || [ -f fix.txt ]; } && { [ ! -f big2.txt ] || [ -f fix2.txt ]; }\n"
+    )
+    gated(
+        stage,
+        script,
+        scene("execute", write("notes.txt", "agent\n"), write("more.txt", "more\n"), say(), unit="T"),
+        scene("execute", write("fix.txt"), say(), unit="S", visits=[1]),
+        scene("execute", write("fix2.txt"), say(), unit="S"),
+    )
+
+    def amend(name: str) -> Callable[[], object]:
+        def do() -> None:
+            stage.file(f"{name}.txt", "big\n")
+            stage.git("add", f"{name}.txt")
+            stage.git("commit", "-q", "--amend", "-m", name)
+
+        return do
+
+    def take_back() -> None:
+        stage.git("rm", "-q", "more.txt")
+        stage.git("commit", "-q", "--amend", "-m", "without")
+
+    same = committed(stage, "the same", more="more\n", big="big\n")
+    acts = (("merge", same), ("merge", amend("big2")), ("execute", take_back))
+    assert stage.auto(watch=in_turn(*acts)).ending == "done"
+    assert landed(stage) >= {"notes.txt", "more.txt", "fix.txt", "fix2.txt", "big.txt", "big2.txt"}
+
+
 _DIES_AS_IT_HAS_LANDED = """
 import os, signal, sys
 from sf.scheduler import merging
@@ -183,7 +233,7 @@ def test_what_landed_before_a_kill_and_was_reverted_since_does_not_land_again(
     stage.commit("base")
     stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say(), unit="T"), *PASSING)
     stage.plan()
-    paused = stage.auto(watch=in_turn(("merge", lambda: stage.queue("pause", reason="look"))))
+    paused = stage.auto(watch=in_turn(("review", lambda: stage.queue("pause", reason="look"))))
     assert paused.ending == "paused"
     if rewritten:
         stage.git("commit", "-q", "--amend", "-m", "base in other words")

@@ -105,13 +105,13 @@ async def put_away(desk: Desk, unit: Unit) -> bool:
 async def _put_away(desk: Desk, unit: Unit) -> None:
     """Remove the unit's own worktree; whatever is not in the integration branch is kept under a ref."""
     workshop = desk.workshop
-    await landed.forget_replay(workshop.owned, unit)
     owner = workshop.owner(unit)
     if owner.id != unit.id:
         await _leave_shared(desk, unit, owner)
         return
     if unit.base_commit is None:
         return
+    await landed.forget_replays(workshop.owned, unit)
     if not workshop.folder(unit).exists() and await _has_nothing_to_keep(desk, unit):
         kept = await workshop.removed(unit).finish_removal(await workshop.landed_in(unit))
         _tell_parked(desk, unit, kept)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
-
 import msgspec
 
 from sf.domain import events
@@ -13,7 +10,8 @@ from sf.domain.units import Merging
 from sf.harness.agent import Agent
 from sf.store import leases, units
 from sf.store.tx import Tx
-from sf.workspaces.owned import MergeResult, OwnedRepository
+from sf.workspaces.owned import MergeResult
+from sf.workspaces.replay import Replay
 
 
 async def join(agent: Agent, head: str, tip: str) -> tuple[list[str], MergeResult]:
@@ -23,47 +21,16 @@ async def join(agent: Agent, head: str, tip: str) -> tuple[list[str], MergeResul
     is replayed: a true merge would bring back what was dropped, or take away again what has come back.
     """
     desk, unit, owned = agent.desk, agent.unit, agent.desk.workshop.owned
-    begun_on = await _begun_on(agent, tip)
-    if await _is_one_line(owned, [*begun_on, head]):
-        return [head, tip], await owned.merge_trees(head, tip)
+    is_replay, merged = await Replay(owned, _base(agent)).joined(head, tip)
+    if not is_replay:
+        return [head, tip], merged
     told = f"{desk.workshop.integration_branch(unit)} was rewritten: only the unit's own work is merged"
-    desk.log.warning(told, unit_id=unit.id, unit_type=unit.type, begun_on=", ".join(begun_on))
-    if await _is_one_line(owned, begun_on):
-        replayed = await _replay(owned, begun_on[0], head, tip)
-        if replayed is not None:
-            return [head], replayed
-    return [head], await owned.merge_from(begun_on[-1], head, tip)
+    desk.log.warning(told, unit_id=unit.id, unit_type=unit.type, head=head, tip=tip)
+    return [head], merged
 
 
-async def _is_one_line(owned: OwnedRepository, commits: Sequence[str]) -> bool:
-    """Whether each of these commits has the one before it."""
-    return all([await owned.is_ancestor(older, newer) for older, newer in pairwise(commits)])
-
-
-async def _replay(owned: OwnedRepository, base: str, head: str, tip: str) -> MergeResult | None:
-    """The work between `base` and `tip` on another head, stretch by stretch; None where one has a conflict.
-
-    Of a merge that was taken in that is what was made of it beyond the merge itself. At once, and beside the
-    last that was taken in, whatever was in that one too would not count as the unit's.
-    """
-    onto, since = head, base
-    for joint in await owned.joints(base, tip):
-        own = await owned.merge_from(since, onto, joint.first)
-        plain = await owned.merge_trees(joint.first, joint.taken)
-        if own.tree is None or plain.tree is None:
-            return None
-        mended = await owned.merge_from(plain.tree, own.tree, joint.id)
-        if mended.tree is None:
-            return None
-        onto, since = mended.tree, joint.id
-    last = await owned.merge_from(since, onto, tip)
-    return last if last.tree is not None else None
-
-
-async def _begun_on(agent: Agent, tip: str) -> list[str]:
-    """The integration commits that a unit's branch was made from and has taken in since, in their order."""
-    owned, base = agent.desk.workshop.owned, agent.desk.workshop.owner(agent.unit).base_commit
-    return [] if base is None else [base, *(joint.taken for joint in await owned.joints(base, tip))]
+def _base(agent: Agent) -> str | None:
+    return agent.desk.workshop.owner(agent.unit).base_commit
 
 
 async def to_take_in(agent: Agent, merging: Merging, tip: str) -> list[str]:
@@ -71,8 +38,10 @@ async def to_take_in(agent: Agent, merging: Merging, tip: str) -> list[str]:
 
     Also a commit that the tip has in its history: it was left behind by the branch, and has come back.
     """
-    begun_on = await _begun_on(agent, tip)
-    return [] if begun_on[-1:] == [merging.parent] else [merging.parent]
+    base = _base(agent)
+    joints = await agent.desk.workshop.owned.joints(base, tip) if base is not None else []
+    last = joints[-1].taken if joints else base
+    return [] if last == merging.parent else [merging.parent]
 
 
 async def lay_out(agent: Agent, head: str, merged: MergeResult) -> o.Conflict:

@@ -26,26 +26,25 @@ async def on_integration(workshop: Workshop, unit: Unit, head: str) -> str | Non
     return await _bearing(workshop, unit, head, landing_subject(unit.id, unit.title))
 
 
-async def note_replay(owned: OwnedRepository, unit: Unit, commit: str) -> None:
-    """Keep the commit by which a unit is about to land that will not have the unit's branch for a parent."""
-    await owned.set_ref(_replay_ref(unit), commit)
+async def note_replay(owned: OwnedRepository, unit: Unit, tip: str, commit: str) -> None:
+    """Keep the commit by which a tip is about to land that it will not have for a parent."""
+    await owned.set_ref(f"{_replays(unit)}{tip}", commit)
 
 
-async def replayed(owned: OwnedRepository, unit: Unit, head: str) -> str | None:
-    """That commit, if the integration branch has it: whatever became of it since, it has landed once."""
-    commit = await owned.ref(_replay_ref(unit))
+async def replayed(owned: OwnedRepository, unit: Unit, tip: str, head: str) -> str | None:
+    """That commit, if the integration branch has it: whatever became of it since, the tip has landed once."""
+    commit = await owned.ref(f"{_replays(unit)}{tip}")
     return commit if commit is not None and await owned.is_ancestor(commit, head) else None
 
 
-async def forget_replay(owned: OwnedRepository, unit: Unit) -> None:
-    """Drop the note: what is on record as landed is not landed again."""
-    commit = await owned.ref(_replay_ref(unit))
-    if commit is not None:
-        await owned.delete_ref(_replay_ref(unit), commit)
+async def forget_replays(owned: OwnedRepository, unit: Unit) -> None:
+    """Drop the notes: what is on record as landed is not landed again."""
+    for name, commit in (await owned.refs(_replays(unit))).items():
+        await owned.delete_ref(name, commit)
 
 
-def _replay_ref(unit: Unit) -> str:
-    return f"refs/sf/replay/{folder_name(unit.id)}"
+def _replays(unit: Unit) -> str:
+    return f"refs/sf/replay/{folder_name(unit.id)}/"
 
 
 async def by_killed_merge(workshop: Workshop, unit: Unit) -> str | None:

@@ -112,7 +112,7 @@ async def _land(agent: Agent) -> o.AnyOutcome:
         head = await desk.workshop.integration_head(unit)
         if await owned.is_ancestor(tip, head):
             return await _already(agent, await landed.on_integration(desk.workshop, unit, head) or tip)
-        if (before := await landed.replayed(owned, unit, head)) is not None:
+        if (before := await landed.replayed(owned, unit, tip, head)) is not None:
             return await _already(agent, before)
         parents, merged = await joining.join(agent, head, tip)
         if merged.tree is None:
@@ -128,7 +128,7 @@ async def _land(agent: Agent) -> o.AnyOutcome:
         subject = landing_subject(unit.id, unit.title)
         commit = await owned.commit_tree(merged.tree, parents, _message(unit, subject))
         if len(parents) == 1:
-            await landed.note_replay(owned, unit, commit)
+            await landed.note_replay(owned, unit, tip, commit)
         outcome = await _move_branch(agent, head, commit)
         if outcome is not None:
             await _record_landing(agent, outcome, merged.tree, commit)
