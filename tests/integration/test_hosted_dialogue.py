@@ -191,14 +191,14 @@ async def test_what_a_provider_counts_is_expected_of_the_next_request(name: str)
     """By its bytes alone a file of dense text was reserved at half of what it cost."""
 
     def script(view: RequestView) -> Scripted:
-        return Answer(("go on",), usage=Tokens(input=9_000, output=5))
+        return Answer(("go on",), usage=Tokens(input=3_000, output=5))
 
     async with talking(name, script) as (_, _, talk):
         talk.say("x" * 4000)
-        assert estimate_input_tokens(talk, PROMPTING) < 3_000
+        assert estimate_input_tokens(talk, PROMPTING) < 1_500
         await talk.request(PROMPTING, quiet)
         talk.say("y" * 4000)
-        assert estimate_input_tokens(talk, PROMPTING) > 15_000
+        assert estimate_input_tokens(talk, PROMPTING) > 4_500
         talk.restart("字" * 1000)
         assert talk.waiting_bytes() == 3000
 
