@@ -166,21 +166,28 @@ async def test_what_guarded_a_branch_of_a_killed_command_is_removed_in_time(tmp_
     assert sorted(path.name for path in pack.glob("*.keep")) == ["pack-b.keep", "pack-c.keep"]
 
 
+async def at_home(
+    base: Path, root: Path, attributes: str
+) -> tuple[UserRepository, OwnedRepository, str, Worktree]:
+    """A repository of somebody who has attributes for all repositories, with a worktree at its tip."""
+    write(base / "home", {".config/git/attributes": attributes})
+    environ = {"HOME": str(base / "home"), "GIT_CONFIG_NOSYSTEM": "1"}
+    user = await UserRepository.open(root, base / "state", Git(), environ=environ)
+    owned = await OwnedRepository.open(base / "owned.git", user, Git(), environ=environ)
+    tip = (await user.head()).commit
+    assert tip is not None
+    await owned.fetch(tip)
+    worktree, _ = await Worktree.ensure(owned, base / "trees" / "s", "sf/s", tip)
+    return user, owned, tip, worktree
+
+
 async def test_a_difference_is_shown_whatever_attributes_say(tmp_path: Path) -> None:
     """One line beside the tree, and reviewers and the search for markers saw nothing."""
-    root, home = make_user_repository(tmp_path / "project"), tmp_path / "home"
+    root = make_user_repository(tmp_path / "project")
     write(root, {".git/info/attributes": "*.py -diff\n", ".gitattributes": "*.py -diff\n"})
-    write(home, {".config/git/attributes": "*.py binary\n"})
     user_git(root, "add", "-A")
     user_git(root, "commit", "-q", "-m", "attributes")
-    environ = {**ENVIRONMENT, "HOME": str(home)}
-    environ.pop("GIT_CONFIG_GLOBAL")
-    user = await UserRepository.open(root, tmp_path / "state", Git(), environ=environ)
-    owned = await OwnedRepository.open(tmp_path / "owned.git", user, Git(), environ=environ)
-    base = (await user.head()).commit
-    assert base is not None
-    await owned.fetch(base)
-    worktree, _ = await Worktree.ensure(owned, tmp_path / "trees" / "s", "sf/s", base)
+    user, owned, base, worktree = await at_home(tmp_path, root, "*.py binary\n")
     write(worktree.folder, {"a.py": "print()\n"})
     for seen in (owned, OwnedRepository.as_it_is(owned.git_dir, user, Git())):
         assert "+print()" in await seen.diff(base, await worktree.snapshot())
@@ -244,18 +251,11 @@ async def test_a_landing_takes_settings_that_are_not_utf8(tmp_path: Path) -> Non
 
 
 async def test_the_agents_git_knows_what_holds_everywhere(tmp_path: Path) -> None:
-    root, home = make_user_repository(tmp_path / "project"), tmp_path / "home"
+    root = make_user_repository(tmp_path / "project")
     write(root, {"lines.txt": "one\n"})
     user_git(root, "add", "-A")
     user_git(root, "commit", "-q", "-m", "lines")
-    write(home, {".config/git/attributes": "*.txt eol=crlf\n"})
-    environ = {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}
-    user = await UserRepository.open(root, tmp_path / "state", Git(), environ=environ)
-    owned = await OwnedRepository.open(tmp_path / "owned.git", user, Git(), environ=environ)
-    tip = (await user.head()).commit
-    assert tip is not None
-    await owned.fetch(tip)
-    worktree, _ = await Worktree.ensure(owned, tmp_path / "trees" / "s", "sf/s", tip)
+    _, _, _, worktree = await at_home(tmp_path, root, "*.txt eol=crlf\n")
     (worktree.folder / "lines.txt").touch()
     assert (worktree.folder / "lines.txt").read_bytes() == b"one\r\n"
     assert user_git(worktree.folder, "status", "--porcelain") == ""

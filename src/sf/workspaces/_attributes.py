@@ -50,12 +50,9 @@ def given(path: Path | None) -> dict[str, str]:
     return {} if path is None else {_KEY: str(path)}
 
 
-def adopt(owned: Path, common: Path) -> None:
-    """Let sf's own repository follow what the user's says beside its tree, and what holds for every merge."""
-    content = _excludes.read(common / "info" / "attributes") + _MARKERS
-    place = owned / "info" / "attributes"
-    if not place.is_file() or place.read_bytes() != content:
-        files.put(place, content)
+def beside_tree(common: Path) -> bytes:
+    """Return what the user's repository says beside its tree, and what holds for every merge of sf's."""
+    return _excludes.read(common / "info" / "attributes") + _MARKERS
 
 
 def make_plain(owned: Path) -> None:

@@ -90,7 +90,7 @@ class OwnedRepository:
         here = _excludes.read(user.common_dir / "info" / "exclude")
         # The last that fits decides, so what the repository says comes behind what holds everywhere.
         _keep(path / "info" / "exclude", everywhere + here)
-        _attributes.adopt(path, user.common_dir)
+        _keep(path / "info" / "attributes", _attributes.beside_tree(user.common_dir))
         _attributes.make_plain(path)
         owned = cls(path, user, git, identity or Identity())
         await owned.follow_grafts()
