@@ -94,6 +94,67 @@ async def test_a_failing_job_does_not_disturb_those_committed_with_it(database: 
     assert len(units.listed(database.read)) == 3
 
 
+async def test_what_arrives_while_a_write_is_carried_out_is_committed_with_it(place: Place) -> None:
+    """Both can be read as soon as either is told of, though the second came when the first had begun."""
+    seen: list[int] = []
+    database = Database(place, lambda event: seen.append(len(units.listed(database.read))))
+    gate = threading.Event()
+
+    def holds(tx: Tx) -> None:
+        gate.wait(10)
+        plant_tasks(tx)
+        tx.announce(Event(events.WARNING, NOW))
+
+    first = asyncio.ensure_future(database.write(holds))
+    await asyncio.sleep(0.05)
+    second = asyncio.ensure_future(database.write(plant_tasks))
+    await asyncio.sleep(0.05)
+    gate.set()
+    await asyncio.gather(first, second)
+    assert seen[0] == 2
+    database.close()
+
+
+async def test_those_behind_a_write_that_failed_are_kept(database: Database) -> None:
+    gate = threading.Event()
+
+    def holds_and_fails(tx: Tx) -> None:
+        plant_tasks(tx)
+        gate.wait(10)
+        raise ValueError("mine alone")
+
+    def fails(tx: Tx) -> None:
+        plant_tasks(tx)
+        raise KeyError("mine too")
+
+    first = asyncio.ensure_future(database.write(holds_and_fails))
+    await asyncio.sleep(0.05)
+    behind = [database.write(work) for work in (fails, plant_tasks, fails, plant_tasks)]
+    waiting = asyncio.gather(first, *behind, return_exceptions=True)
+    await asyncio.sleep(0.05)
+    gate.set()
+    results = await waiting
+    assert [type(result) for result in results] == [ValueError, KeyError, list, KeyError, list]
+    assert [unit.id for unit in units.listed(database.read)] == ["task/a1", "task/a2"]
+
+
+async def test_a_database_that_is_closed_meanwhile_still_writes_what_waits(place: Place) -> None:
+    database = Database(place)
+    gate = threading.Event()
+
+    def holds(tx: Tx) -> None:
+        gate.wait(10)
+
+    waiting = asyncio.gather(database.write(holds), database.write(plant_tasks))
+    await asyncio.sleep(0.05)
+    closing = asyncio.create_task(asyncio.to_thread(database.close))
+    await asyncio.sleep(0.05)
+    gate.set()
+    assert (await waiting)[1] == ["task/a1"]
+    await closing
+    assert execute(place, "SELECT COUNT(*) FROM units") == [(1,)]
+
+
 async def test_a_canceled_caller_does_not_undo_or_silence_its_write(place: Place) -> None:
     seen: list[str] = []
     database = Database(place, lambda event: seen.append(event.name))

@@ -1,8 +1,9 @@
 """One database, one writer thread, one reading connection.
 
-Writes that wait at the same time share one commit: each runs in a savepoint, and none is answered before
-the commit is on disk (a claim that is lost is a unit run twice). A write that failed with the database is
-reported and never repeated here: whether its commit arrived is not known. The next one gets a new connection.
+Writes share a commit with those that arrive while they are carried out: each can fail alone, and none is
+answered before the commit is on disk (a claim that is lost is a unit run twice). A write that failed with the
+database is reported and never repeated here: whether its commit arrived is not known. The next one gets a new
+connection.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Database:
     def __init__(self, place: Place, publish: Callable[[Event], None] = lambda event: None) -> None:
         self.place = place
         self._publish = publish
-        self._closed = self._hurried = False
+        self._closed = self._hurried = self._ending = False
         self._engine = engine_of(place)
         self._writer = writing(self._engine)
         try:
@@ -83,28 +84,32 @@ class Database:
         self._writer.close()
 
     def _serve(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            group = [job]
-            last = False
-            while len(group) < _GROUP and not self._jobs.empty():
-                following = self._jobs.get()
-                if following is None:
-                    last = True
-                    break
-                group.append(following)
-            self._commit(group)
-            if last:
-                return
+        while not self._ending and (job := self._jobs.get()) is not None:
+            self._commit(job)
 
-    def _commit(self, group: list[_Job]) -> None:
+    def _following(self) -> _Job | None:
+        """Who else waits by now, if anybody."""
+        if self._jobs.empty():
+            return None
+        job = self._jobs.get()
+        self._ending = job is None
+        return job
+
+    def _commit(self, first: _Job) -> None:
+        group = [first]
         try:
-            self._begin(group[0].loop)
-            for job in group:
-                self._run(job, nested=len(group) > 1)
-            if all(job.error is not None for job in group):
-                self._writer.rollback()
-            else:
+            self._begin(first.loop)
+            kept = self._run(first, nested=False)
+            while len(group) < _GROUP and (following := self._following()) is not None:
+                group.append(following)
+                if not kept:
+                    self._writer.rollback()
+                    self._begin(following.loop)
+                kept = self._run(following, nested=kept) or kept
+            if kept:
                 self._writer.commit()
+            else:
+                self._writer.rollback()
         except self._engine.errors as error:
             self._fail(group, self._engine.unusable("write", error))
         except SfError as error:
@@ -147,7 +152,8 @@ class Database:
         for job in group:
             job.error = error
 
-    def _run(self, job: _Job, *, nested: bool) -> None:
+    def _run(self, job: _Job, *, nested: bool) -> bool:
+        """Carry a job out, in a savepoint beside others that are kept; whether it is to be kept."""
         tx = Tx(self._writer, self._engine.is_outage)
         if nested:
             self._writer.execute("SAVEPOINT job")
@@ -156,6 +162,7 @@ class Database:
             if nested:
                 self._writer.execute("RELEASE job")
             job.tx = tx
+            return True
         except Exception as error:
             if self._engine.is_outage(error) or self._lost_by(error):
                 raise
@@ -163,6 +170,7 @@ class Database:
             if nested:
                 self._writer.execute("ROLLBACK TO job")
                 self._writer.execute("RELEASE job")
+            return False
 
     def _lost_by(self, error: Exception) -> bool:
         """Whether the database is gone, whatever the driver calls it."""
