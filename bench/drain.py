@@ -17,6 +17,7 @@ from bench.ground import HOLDER, Ground, done_at_once, opened
 from bench.table import Row
 from bench.timing import Contender, Stopwatch, medians
 from sf.domain import events
+from sf.domain.decide import Move, Step, settled
 from sf.domain.phases import Phase
 from sf.domain.runs import AttemptState, Lease, RunOutcome
 from sf.domain.units import Status, Unit
@@ -27,6 +28,7 @@ from sf.store.tx import Tx
 _ROUNDS = 25
 _UNITS = 400
 """In each round, so that the contenders take turns; 25 rounds make ten thousand."""
+_DONE = Move(status=Status.SUCCEEDED, verdict="success", steps=(Step(Phase.COMPLETE, "done"),))
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -82,8 +84,8 @@ class _Rows:
         rules, now = self._ground.desk.rules, self._ground.desk.clock.now()
         for unit, lease in ended:
             runs.finish(tx, lease.run_id, outcome=RunOutcome.SUCCESS, state=AttemptState.SUCCEEDED, now=now)
-            units.write_phase(tx, unit, Phase.COMPLETE, "done", now)
-            units.settle(tx, unit.id, status=Status.SUCCEEDED, verdict="success", now=now)
+            units.record_transition(tx, unit.id, unit.phase, Phase.COMPLETE, "done", now)
+            units.settle(tx, unit.phase, settled(unit, _DONE, now))
             units.wound_up(tx, unit.id, now)
         taken = [claims.take(tx, unit, holder=HOLDER, host="here", rules=rules, now=now) for unit in begun]
         return [claim for claim in taken if claim is not None]

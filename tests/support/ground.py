@@ -8,6 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
+import msgspec
+
 from sf.app.templates import BUILT_IN
 from sf.domain import outcomes as o
 from sf.domain.clock import Instant
@@ -119,19 +121,26 @@ class Ground:
         return [unit.id for unit in leases.ready(self.read, EVERY_PHASE)]
 
     def claim(self, unit_id: str, holder: str = "me", *, out_of_turn: bool = False) -> Lease | None:
-        """Take a unit as the loop would."""
+        """Take a unit as the loop would; what is told of it is what its row says."""
         unit = self.unit(unit_id)
         take = claims.take_out_of_turn if out_of_turn else claims.take
         claimed = self.write(
             lambda tx: take(tx, unit, holder=holder, host="host", rules=self.rules, now=self.now)
         )
-        return claimed[1] if claimed else None
+        if claimed is None:
+            return None
+        assert claimed[0] == self.unit(unit_id)
+        return claimed[1]
 
     def settle(self, lease: Lease, outcome: o.AnyOutcome, ending: Ending | None = None) -> Unit:
-        """End a run."""
-        return self.write(
+        """End a run; what is told of its unit is what its row says."""
+        settled = self.write(
             lambda tx: settle.settle(tx, lease, outcome, ending or Ending(), self.rules, self.now)
         )
+        # The end of the last child moves the container on, and that is written to its children.
+        there = msgspec.structs.replace(self.unit(lease.unit_id), parent_ready=settled.parent_ready)
+        assert settled == there
+        return settled
 
     def run(self, unit_id: str, *outcomes: o.AnyOutcome) -> Unit:
         """Claim and settle a unit once for each outcome; every claim must succeed on a ready unit."""

@@ -97,7 +97,7 @@ async def test_a_failing_job_does_not_disturb_those_committed_with_it(database: 
 async def test_what_arrives_while_a_write_is_carried_out_is_committed_with_it(place: Place) -> None:
     """Both can be read as soon as either is told of, though the second came when the first had begun."""
     seen: list[int] = []
-    database = Database(place, lambda event: seen.append(len(units.listed(database.read))))
+    opened = Database(place, lambda event: seen.append(len(units.listed(opened.read))))
     gate = threading.Event()
 
     def holds(tx: Tx) -> None:
@@ -105,14 +105,14 @@ async def test_what_arrives_while_a_write_is_carried_out_is_committed_with_it(pl
         plant_tasks(tx)
         tx.announce(Event(events.WARNING, NOW))
 
-    first = asyncio.ensure_future(database.write(holds))
+    first = asyncio.ensure_future(opened.write(holds))
     await asyncio.sleep(0.05)
-    second = asyncio.ensure_future(database.write(plant_tasks))
+    second = asyncio.ensure_future(opened.write(plant_tasks))
     await asyncio.sleep(0.05)
     gate.set()
     await asyncio.gather(first, second)
     assert seen[0] == 2
-    database.close()
+    opened.close()
 
 
 async def test_those_behind_a_write_that_failed_are_kept(database: Database) -> None:

@@ -18,7 +18,7 @@ def look(ground: Ground, holder: str = "me", station: str = "") -> Glance:
 
 
 def test_nothing_is_open_in_an_empty_store(ground: Ground) -> None:
-    assert look(ground) == Glance(0, None, 0, None, None, 0, None, 0)
+    assert look(ground) == Glance(0, None, 0, None, None, 0, None, 0, 0)
     assert look(ground).next_due is None
 
 

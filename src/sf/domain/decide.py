@@ -10,6 +10,7 @@ from typing import Any, Literal, assert_never
 import msgspec
 
 from sf.domain import outcomes as o
+from sf.domain.clock import Instant
 from sf.domain.facts import Facts, applies
 from sf.domain.limits import Limits, backoff_ms, outage_ms
 from sf.domain.phases import Phase
@@ -67,6 +68,26 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     replan: bool = False
     verdict: Verdict | None = None
     reassess_reason: Reason | None = None
+
+
+def settled(unit: Unit, move: Move, now: Instant) -> Unit:
+    """The unit as it stands after a move, with no claim; a complete one is archived."""
+    phase = move.steps[-1].to if move.steps else unit.phase
+    return msgspec.structs.replace(
+        unit,
+        phase=phase,
+        status=move.status,
+        due_at=Instant(now + move.delay_ms) if move.delay_ms is not None else None,
+        hold_kind=move.hold,
+        hold_detail=move.hold_detail,
+        verdict=move.verdict or unit.verdict,
+        reassess_reason=move.reassess_reason or unit.reassess_reason,
+        plan_version=unit.plan_version + move.replan,
+        claim_holder=None,
+        claim_until=None,
+        archived_at=now if phase is Phase.COMPLETE else unit.archived_at,
+        updated_at=now,
+    )
 
 
 class Counts(msgspec.Struct, frozen=True):

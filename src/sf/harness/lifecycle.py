@@ -30,24 +30,10 @@ def apply(
     if move.cleared is not None:
         ledger.clear(tx, unit, move.cleared)
     if move.returns_run:
-        units.return_run(tx, unit.id)
+        unit = units.return_run(tx, unit)
     if move.feedback:
         records.give_feedback(tx, unit.id, move.feedback, now)
-    moved = unit
-    for step in move.steps:
-        moved = transition(tx, moved, step.to, step.reason, workflow, now)
-    settled = units.settle(
-        tx,
-        unit.id,
-        status=move.status,
-        due_at=Instant(now + move.delay_ms) if move.delay_ms is not None else None,
-        hold_kind=move.hold,
-        hold_detail=move.hold_detail,
-        verdict=move.verdict,
-        reassess_reason=move.reassess_reason,
-        replan=move.replan,
-        now=now,
-    )
+    settled = transition(tx, unit, move, workflow, now)
     if unit.hold_kind is not None:
         resolve(tx, unit.id, by, now)
     if move.hold is not None:

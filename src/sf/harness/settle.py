@@ -65,6 +65,7 @@ def settle(tx: Tx, lease: Lease, outcome: o.AnyOutcome, ending: Ending, rules: R
     if isinstance(outcome, o.Planned):
         units.set_plan(tx, unit.id, outcome.plan, now)
         planting.plant_plan(tx, unit, outcome.plan, workflow, rules, now)
+        unit = units.get(tx, unit.id)
     settled = lifecycle.apply(tx, unit, move, workflow, rules, now)
     if move.delay_ms:
         tx.announce(events.Event(events.DELAYED, now, unit.id, {"due_in_ms": move.delay_ms}))

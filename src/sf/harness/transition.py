@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
-
-from sf.domain import events, moves
+from sf.domain import decide, events, moves
 from sf.domain.clock import Instant
+from sf.domain.decide import Move
 from sf.domain.phases import Phase
 from sf.domain.units import Unit
 from sf.domain.workflows import Workflow
@@ -14,20 +13,34 @@ from sf.store import relations, units
 from sf.store.tx import Tx
 
 
-def transition(tx: Tx, unit: Unit, to: Phase, reason: str, workflow: Workflow, now: Instant) -> Unit:
-    """Move a unit to another phase. Raises InvalidTransition and writes nothing if that is not permitted."""
-    moves.require(workflow, unit.phase, to)
-    if not units.write_phase(tx, unit, to, reason, now):
+def transition(tx: Tx, unit: Unit, move: Move, workflow: Workflow, now: Instant) -> Unit:
+    """Take a unit through the steps of a move, a record for each, to where it stands then.
+
+    The unit is given as this transaction has read it.
+    Raises InvalidTransition and writes nothing if a step is not permitted, or the unit is elsewhere by now.
+    """
+    origins = (unit.phase, *(step.to for step in move.steps))
+    for origin, step in zip(origins, move.steps, strict=False):
+        moves.require(workflow, origin, step.to)
+    settled = decide.settled(unit, move, now)
+    if not units.settle(tx, unit.phase, settled):
         raise InvalidTransition(f"{unit.id} is no longer in {unit.phase}")
-    if unit.type != "task":
-        relations.ready_children(tx, unit.id, is_ready=to is Phase.EXECUTE)
+    for origin, step in zip(origins, move.steps, strict=False):
+        _record(tx, unit, origin, step.to, step.reason, now)
+    if move.steps and unit.type != "task":
+        relations.ready_children(tx, unit.id, is_ready=settled.phase is Phase.EXECUTE)
+    return settled
+
+
+def _record(tx: Tx, unit: Unit, origin: Phase, to: Phase, reason: str, now: Instant) -> None:
+    units.record_transition(tx, unit.id, origin, to, reason, now)
     tx.announce(
         events.Event(
             events.PHASE_CHANGE,
             now,
             unit.id,
             {
-                "from": unit.phase.value,
+                "from": origin.value,
                 "to": to.value,
                 "reason": reason,
                 "title": unit.title,
@@ -35,4 +48,3 @@ def transition(tx: Tx, unit: Unit, to: Phase, reason: str, workflow: Workflow, n
             },
         )
     )
-    return msgspec.structs.replace(unit, phase=to)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import msgspec
+
 from sf.domain import events
 from sf.domain.clock import Instant
 from sf.domain.ids import ulid
@@ -10,10 +14,32 @@ from sf.domain.runs import Lease
 from sf.domain.units import HoldKind, Unit
 from sf.harness import lifecycle
 from sf.harness.rules import Rules
-from sf.store import leases, relations, runs, units
+from sf.store import floor, leases, relations, runs, units
 from sf.store.tx import Tx
 
 LEASE_MS = 60_000
+
+
+class Claimant(msgspec.Struct, frozen=True):
+    """Who takes units: a process, on a host, for a folder of a store that several share."""
+
+    holder: str
+    host: str
+    station: str = ""
+
+
+def take_all(
+    tx: Tx, batch: Sequence[Unit], by: Claimant, rules: Rules, now: Instant, *, out_of_turn: bool = False
+) -> list[tuple[Unit, Lease] | None]:
+    """`take` each of them."""
+    if batch and by.station:
+        # Others write to the store as well, by clocks of their own.
+        floor.rise(tx)
+    one = take_out_of_turn if out_of_turn else take
+    return [
+        one(tx, unit, holder=by.holder, host=by.host, station=by.station, rules=rules, now=now)
+        for unit in batch
+    ]
 
 
 def take_out_of_turn(
@@ -52,7 +78,10 @@ def _freed(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> Unit:
 def take(
     tx: Tx, unit: Unit, *, holder: str, host: str, rules: Rules, now: Instant, station: str = ""
 ) -> tuple[Unit, Lease] | None:
-    """The unit as claimed with its lease, or None when it was taken, parked, or its worktree is in use."""
+    """The unit as claimed with its lease, or None when it was taken, parked, or its worktree is in use.
+
+    The unit is given as this transaction has read it.
+    """
     if unit.attempt >= unit.run_allowance:
         if units.get(tx, unit.id) != unit:
             return None

@@ -1,8 +1,12 @@
-"""The scheduling loop, the only authority over what runs. Each tick: look, apply, dispatch, wait."""
+"""The scheduling loop, the only authority over what runs. Each tick: look, apply, dispatch, wait.
+
+While it waits, what takes the room of a run that ends may be claimed right behind its settlement.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import Callable, Collection
 from typing import Literal
@@ -16,17 +20,20 @@ from sf.domain.attention import back_pressure
 from sf.domain.clock import Instant
 from sf.domain.runs import Lease
 from sf.domain.units import Unit
-from sf.errors import HookFailed, HookUntold, StoreUnusable
+from sf.errors import HookFailed, StoreUnusable
 from sf.harness.desk import Desk
 from sf.paths import DRIFT_FILE
-from sf.scheduler import admission, claims, closing, intents, recovery, unit_hooks
+from sf.scheduler import admission, claims, intents, recovery, unit_hooks
 from sf.scheduler.admission import Selection
+from sf.scheduler.claims import Claimant
 from sf.scheduler.conduct import Conduct
 from sf.scheduler.housekeeping import Housekeeper
 from sf.scheduler.purse import Purse
 from sf.scheduler.roster import Roster
+from sf.scheduler.succession import Succession
 from sf.scheduler.upkeep import Upkeep
-from sf.store import floor, sessions, units
+from sf.scheduler.winding import Winding
+from sf.store import sessions, units
 from sf.store.glance import Glance
 from sf.store.tx import Tx
 
@@ -61,16 +68,17 @@ class Loop:
         self._desk = desk
         self._house = Housekeeper(desk)
         self._live = live
-        self._holder = holder
-        self._host = socket.gethostname()
+        self._claimant = Claimant(holder, socket.gethostname(), desk.station)
         self._apply_config = apply_config
         self._selection = selection or Selection()
         self._wake = asyncio.Event()
         self._upkeep = Upkeep(desk, holder)
         self._purse = Purse(desk)
-        self._roster = Roster(desk, conduct, self._purse, self._fail, self.wake)
-        self._wound_up: set[str] = set()
-        self._to_mark: list[str] = []
+        self._roster = Roster(desk, conduct, self._purse, self._fail, self._follow, self._ended)
+        self._winding = Winding(desk, self._abort)
+        self._succession = Succession(
+            desk, self._claimant, self._roster.at_work, self._winding.marks, self._begin, self.wake
+        )
         self._abandoned: list[str] = []
         self._started_at = desk.clock.now()
         self._dispatched = 0
@@ -106,8 +114,8 @@ class Loop:
                     break
                 await self._wait()
             await self._roster.end()
-            await self._close_units()
-            await self._mark_wound_up()
+            await self._winding.wind_up()
+            await self._winding.mark()
             return self._result()
         except StoreUnusable as error:
             if not self._stopping:
@@ -172,12 +180,12 @@ class Loop:
         seen = await self._upkeep.see_to(seen, running=running > 0, ended=self._dispatched - running)
         if await self._purse.look(seen, running=len(self._roster)):
             seen = self._upkeep.look()
-        await self._close_units()
+        await self._winding.wind_up()
         await self._house.look(idle=not self._roster)
         if not self._halted():
             seen = await self._dispatch(seen)
         self._due = seen.next_due
-        await self._mark_wound_up()
+        await self._winding.mark()
         self._desk.announce(events.AUTO_LOOP, running=len(self._roster))
 
     async def _wait(self) -> None:
@@ -185,11 +193,10 @@ class Loop:
         timeout = float(self._desk.config.harness.tick)
         if self._due is not None:
             timeout = min(timeout, max(0.0, (self._due - self._desk.clock.now()) / 1000))
-        try:
-            async with asyncio.timeout(timeout):
-                await self._wake.wait()
-        except TimeoutError:
-            return
+        async with self._succession.allowed():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout):
+                    await self._wake.wait()
 
     # --- each part of a tick ---
 
@@ -228,41 +235,6 @@ class Loop:
         self._paused = seen.session == "paused"
         return seen
 
-    async def _close_units(self) -> None:
-        """Wind terminal units up one after the other; nothing is dispatched meanwhile."""
-        for unit in await closing.due(self._desk, self._wound_up):
-            self._wound_up.add(unit.id)
-            try:
-                await closing.close(self._desk, unit)
-            except HookUntold as error:
-                # Not marked: the next session tells it.
-                self._abort(f"a PostUnit hook could not be told of {unit.id}: {error.message}")
-                continue
-            except HookFailed as error:
-                self._abort(f"a PostUnit hook refused {unit.id}: {error.message}")
-            except OSError as error:
-                # Not marked: the next session tries again.
-                self._desk.log.error(
-                    "winding up failed", unit_id=unit.id, unit_type=unit.type, error=str(error)
-                )
-                self._desk.announce(events.WARNING, unit.id, detail=f"could not be wound up: {error}")
-                continue
-            self._to_mark.append(unit.id)
-            if self._desk.hooks.commands("post_unit"):
-                # At once, so that whoever dies while another unit's are told does not tell these again.
-                await self._mark_wound_up()
-
-    async def _mark_wound_up(self) -> None:
-        if self._to_mark:
-            await self._desk.database.write(self._write_marks)
-            self._to_mark.clear()
-
-    def _write_marks(self, tx: Tx) -> None:
-        """In whatever transaction comes next: a mark needs no commit of its own."""
-        now = self._desk.clock.now()
-        for unit_id in self._to_mark:
-            units.wound_up(tx, unit_id, now)
-
     async def _dispatch(self, seen: Glance) -> Glance:
         full = seen.questions > self._desk.config.attention.max_waiting or bool(self._house.crowded)
         found = self._admitted(self._roster.units, begun_only=full)
@@ -298,33 +270,49 @@ class Loop:
 
     async def _claim(self, batch: list[Unit]) -> int:
         """Take the units in one transaction and begin the runs of those that could be taken; how many."""
-        now, rules, station = self._desk.clock.now(), self._desk.rules, self._desk.station
+        now, rules, marks = self._desk.clock.now(), self._desk.rules, self._winding.marks()
 
         def write(tx: Tx) -> tuple[list[tuple[Unit, Lease]], bool]:
-            self._write_marks(tx)
-            if station:
-                # Others write to the store as well, by clocks of their own.
-                floor.rise(tx)
-            take = claims.take if self._selection.force is None else claims.take_out_of_turn
-            tried = [
-                take(tx, unit, holder=self._holder, host=self._host, station=station, rules=rules, now=now)
-                for unit in batch
-            ]
-            missed = [unit for unit, claimed in zip(batch, tried, strict=True) if claimed is None]
-            changed = any(units.find(tx, unit.id) != unit for unit in missed)
+            marks(tx)
+            present = [units.get(tx, seen.id) for seen in batch]
+            same = [unit for unit, seen in zip(present, batch, strict=True) if unit.attempt == seen.attempt]
+            out_of_turn = self._selection.force is not None
+            tried = claims.take_all(tx, same, self._claimant, rules, now, out_of_turn=out_of_turn)
+            missed = [unit for unit, claimed in zip(same, tried, strict=True) if claimed is None]
+            changed = len(same) < len(batch) or any(units.get(tx, unit.id) != unit for unit in missed)
             return [claimed for claimed in tried if claimed is not None], changed
 
         taken, changed = await self._desk.database.write(write)
         if changed:
             # Another autopilot may have been first: what is left to do is not what this tick saw.
             self.wake()
-        self._to_mark.clear()
+        self._begin(taken)
+        return len(taken)
+
+    def _begin(self, taken: list[tuple[Unit, Lease]]) -> None:
+        """Begin the runs of units that were claimed."""
         self._dispatched += len(taken)
         for unit, lease in taken:
             self._roster.start(unit, lease)
         if self._stopping:
             self._roster.stop("shutdown")
-        return len(taken)
+
+    def _ended(self) -> None:
+        """A run has ended; whoever looks for what follows one wakes the tick, if there is need."""
+        if not self._succession.is_under_way:
+            self.wake()
+
+    def _follow(self) -> None:
+        """A run ends: let what takes its room be claimed behind its settlement, if only rows decide that.
+
+        Hooks around units are asked and told in their order, by the tick, and so is a choice of units made.
+        """
+        hooks = self._desk.hooks
+        is_plain = self._selection == Selection() and not (
+            hooks.commands("pre_dispatch") or hooks.commands("post_unit")
+        )
+        if is_plain and not (self._halted() or self._house.crowded):
+            self._succession.follow()
 
     async def _may_dispatch(self, unit: Unit) -> bool:
         """Ask the PreDispatch hooks; a refusal stops the session."""

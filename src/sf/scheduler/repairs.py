@@ -7,6 +7,7 @@ from typing import Any, assert_never
 
 from sf.domain import invariants as i
 from sf.domain.clock import Instant
+from sf.domain.decide import Move, settled
 from sf.domain.runs import AttemptState, RunOutcome
 from sf.domain.units import BLOCKER_EVENT, HoldKind, Status, Unit
 from sf.harness import lifecycle
@@ -51,7 +52,8 @@ def _apply(tx: Tx, repair: i.Repair, rules: Rules, now: Instant) -> bool:
             for run in invariants.books(tx).live:
                 if run.unit_id == unit_id:
                     _end(tx, run.id, now)
-            units.settle(tx, unit_id, status=Status.INTERRUPTED, now=now)
+            unit = units.get(tx, unit_id)
+            units.settle(tx, unit.phase, settled(unit, Move(status=Status.INTERRUPTED), now))
         case i.EndRun(run_id=run_id):
             _end(tx, run_id, now)
         case i.Close(unit_id=unit_id):

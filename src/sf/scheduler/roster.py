@@ -21,7 +21,11 @@ from sf.store.tx import Tx
 
 
 class Roster:
-    """Runs by their id. `fail` is told what ends the session, `wake` that a run has ended."""
+    """Runs by their id.
+
+    `fail` is told what ends the session, `ended` that a run has ended, and `ending` that its end is about to
+    be handed to the writer, unless it ends the session.
+    """
 
     def __init__(
         self,
@@ -29,13 +33,15 @@ class Roster:
         conduct: Conduct,
         purse: Purse,
         fail: Callable[[str], None],
-        wake: Callable[[], None],
+        ending: Callable[[], None],
+        ended: Callable[[], None],
     ) -> None:
         self._desk = desk
         self._conduct = conduct
         self._purse = purse
         self._fail = fail
-        self._wake = wake
+        self._ending = ending
+        self._ended = ended
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._units: dict[str, Unit] = {}
         self._settling: set[str] = set()
@@ -49,6 +55,10 @@ class Roster:
     def units(self) -> list[Unit]:
         """The units that have a run now, as they were claimed."""
         return list(self._units.values())
+
+    def at_work(self) -> list[Unit]:
+        """Those whose run is not being settled."""
+        return [unit for run_id, unit in self._units.items() if run_id not in self._settling]
 
     def start(self, unit: Unit, lease: Lease) -> None:
         """Begin the run of a unit that was claimed."""
@@ -92,9 +102,12 @@ class Roster:
         try:
             finished = await self._conduct(unit, lease)
             self._settling.add(lease.run_id)
+            refused = finished.outcome if isinstance(finished.outcome, o.Unconfigured) else None
+            if refused is None:
+                self._ending()
             await self._settle(lease, finished)
-            if isinstance(finished.outcome, o.Unconfigured):
-                self._fail(f"{finished.outcome.message} [{finished.outcome.code}]")
+            if refused is not None:
+                self._fail(f"{refused.message} [{refused.code}]")
         except LeaseLost as error:
             self._desk.log.warning("run discarded", unit_id=unit.id, unit_type=unit.type, error=error.line())
         except SfError as error:
@@ -107,7 +120,7 @@ class Roster:
             self._settling.discard(lease.run_id)
             self._begun.discard(lease.run_id)
             self._desk.stops.pop(lease.run_id, None)
-            self._wake()
+            self._ended()
 
     async def _settle(self, lease: Lease, finished: Finished) -> None:
         rules, now, outcome = self._desk.rules, self._desk.clock.now(), finished.outcome

@@ -27,12 +27,20 @@ class Glance(msgspec.Struct, frozen=True):
     """When the next question is answered by its default."""
     called_off: int
     """Units that this holder still runs although they were called off."""
+    to_put_away: int
+    """Units that have ended and whose worktree is still to be seen to."""
 
     @property
     def next_due(self) -> Instant | None:
         """When the next unit, another's claim, or the default answer to the next question is due."""
         found = (self.claim_due, self.unit_due, self.question_due)
         return min((due for due in found if due is not None), default=None)
+
+    def is_calm(self, now: Instant) -> bool:
+        """Whether there is nothing to do in a session that goes on but to begin what is ready."""
+        occasions = self.intents + self.expired + self.questions + self.called_off + self.to_put_away
+        is_due = self.next_due is not None and self.next_due <= now
+        return not occasions and not is_due and self.session == "running"
 
 
 def look(tx: Tx, holder: str, now: Instant, station: str = "") -> Glance:

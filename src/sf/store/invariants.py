@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from sf.domain.books import Balance, Books, LiveRun, OpenBlocker, OpenQuestion, UnitFacts
 from sf.domain.clock import Instant
 from sf.domain.invariants import SetBalance, SetColumn
-from sf.domain.phases import Phase
 from sf.domain.spending import SCOPES, Scope
-from sf.domain.units import HoldKind, Status
 from sf.store import sql, units
 from sf.store.tx import Row, Tx, made_of
 
@@ -47,15 +47,13 @@ def books(tx: Tx, now: Instant | None = None) -> Books:
 
 def _facts(row: Row) -> UnitFacts:
     values: dict[str, Any] = dict(zip(row.keys(), row, strict=True))
-    try:
-        values["status"] = Status(values.pop("phase_status"))
-        values["phase"] = Phase(values["phase"])
-        values["hold_kind"] = HoldKind(values["hold_kind"]) if values["hold_kind"] else None
-    except ValueError as error:
-        raise units.unreadable(values["id"], error) from error
+    values["status"] = values.pop("phase_status")
     values["parent_ready"] = bool(values["parent_ready"])
     values["lane_open"] = bool(values["lane_open"])
-    return made_of(UnitFacts, values)
+    try:
+        return made_of(UnitFacts, values)
+    except msgspec.ValidationError as error:
+        raise units.unreadable(values["id"], error) from error
 
 
 def _balance(row: Row) -> Balance:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from sf.domain.clock import Instant
 from sf.domain.phases import FORWARD, RANK, Phase
 from sf.domain.runs import Lease
-from sf.domain.units import Unit
+from sf.domain.units import Status, Unit
 from sf.errors import LeaseLost
 from sf.store import sql, units
 from sf.store.tx import Tx
@@ -48,8 +50,11 @@ def postpone(tx: Tx, unit_id: str, due_at: Instant, now: Instant) -> None:
 def claim(
     tx: Tx, unit: Unit, *, holder: str, host: str, until: Instant, now: Instant, station: str = ""
 ) -> Unit | None:
-    """Take the unit in one conditional update, and bind it to the station. None when someone was first."""
-    row = tx.one(
+    """Take the unit in one conditional update, and bind it to the station. None when someone was first.
+
+    What is returned is the unit as it is now, if it is given as this transaction has read it.
+    """
+    taken = tx.run(
         _Q["claim"],
         id=unit.id,
         attempt=unit.attempt,
@@ -59,7 +64,19 @@ def claim(
         station=station,
         now=now,
     )
-    return units.unit_of(row) if row else None
+    if not taken:
+        return None
+    return msgspec.structs.replace(
+        unit,
+        status=Status.RUNNING,
+        attempt=unit.attempt + 1,
+        claim_holder=holder,
+        claim_until=until,
+        due_at=None,
+        worker_host=host,
+        station=unit.station or station or None,
+        updated_at=now,
+    )
 
 
 def merging_elsewhere(tx: Tx, unit_id: str, station: str = "") -> bool:
@@ -95,6 +112,11 @@ def expired(tx: Tx, holder: str, now: Instant, station: str = "") -> list[Unit]:
 def running(tx: Tx, station: str = "") -> list[Unit]:
     """Every unit whose row says running."""
     return [units.unit_of(row) for row in tx.all(_Q["running"], station=station)]
+
+
+def running_of(tx: Tx, holder: str) -> list[Unit]:
+    """The units that a holder runs by their rows."""
+    return [units.unit_of(row) for row in tx.all(_Q["running_of"], holder=holder)]
 
 
 def stranded(tx: Tx, station: str, host: str, now: Instant) -> list[Unit]:

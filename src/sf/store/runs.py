@@ -9,7 +9,6 @@ import msgspec
 from sf.domain.budget import Budget
 from sf.domain.clock import Instant
 from sf.domain.dialogue import Usage
-from sf.domain.phases import Phase
 from sf.domain.runs import AttemptState, Lease, Run, RunOutcome, TurnKind
 from sf.domain.units import Unit
 from sf.store import leases, sql
@@ -37,9 +36,6 @@ class TurnRecord(msgspec.Struct, frozen=True):
 def _run(row: Row) -> Run:
     values = {name: row[name] for name in _COLUMNS}
     values["unit_id"] = row["unit_id_snap"]
-    values["phase"] = Phase(row["phase"])
-    values["state"] = AttemptState(row["state"])
-    values["outcome"] = RunOutcome(row["outcome"]) if row["outcome"] else None
     return made_of(Run, values)
 
 

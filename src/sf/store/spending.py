@@ -165,13 +165,14 @@ def record(tx: Tx, lease: Lease, by: Payer, *, model: str, usage: Usage, now: In
 
 def settle_open(tx: Tx, run_id: str, how: Settled, now: Instant) -> int:
     """Settle what a run left open, and let go what it had promised itself; how many requests there were."""
-    for promised in tx.all(_Q["promise_of_run"], run=run_id):
+    left = tx.all(_Q["open_of_run"], run=run_id)
+    for promised in (row for row in left if row["model"] == _PROMISE):
         tx.run(_Q["drop_promise"], run=run_id)
         _post(tx, _keys(promised), reserved=-promised["estimate_micro_usd"])
-    rows = tx.all(_Q["open_of_run"], run=run_id)
-    for row in rows:
-        settle(tx, row["id"], how, now)
-    return len(rows)
+    requests = [row["id"] for row in left if row["model"] != _PROMISE]
+    for spend_id in requests:
+        settle(tx, spend_id, how, now)
+    return len(requests)
 
 
 def booked(tx: Tx, run_id: str) -> bool:

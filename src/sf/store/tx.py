@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -15,17 +16,22 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 def made_of(kind: type[S], values: dict[str, Any]) -> S:
-    """A struct of a row's columns. Raises StoreTooNew for a column that only a later sf knows."""
-    try:
-        return kind(**values)
-    except TypeError:
-        unknown = sorted(values.keys() - set(kind.__struct_fields__))
-        if not unknown:
-            raise
-        raise StoreTooNew(
-            f"the store was upgraded meanwhile by a newer sf: {', '.join(unknown)}",
-            hint="upgrade sf and start again; what was under way is taken up then",
-        ) from None
+    """A struct of a row's columns, enums and all. Raises StoreTooNew for a column that only a later sf knows.
+
+    Raises msgspec.ValidationError for a value that is none of its kind.
+    """
+    if values.keys() <= _names(kind):
+        return msgspec.convert(values, kind, strict=False)
+    unknown = sorted(values.keys() - _names(kind))
+    raise StoreTooNew(
+        f"the store was upgraded meanwhile by a newer sf: {', '.join(unknown)}",
+        hint="upgrade sf and start again; what was under way is taken up then",
+    )
+
+
+@cache
+def _names(kind: type[msgspec.Struct]) -> frozenset[str]:
+    return frozenset(kind.__struct_fields__)
 
 
 def storable(params: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from sf.domain.clock import Instant
 from sf.domain.ids import UnitType, ulid
 from sf.domain.phases import RANK, Phase
 from sf.domain.plans import Plan
-from sf.domain.units import HoldKind, Merging, Status, Unit, Verdict
+from sf.domain.units import HoldKind, Merging, Unit
 from sf.errors import StoreUnusable, UnknownUnit
 from sf.store import sql
 from sf.store.tx import Row, Tx, made_of
@@ -27,18 +27,16 @@ def unit_of(row: Row) -> Unit:
     values: dict[str, Any] = dict(zip(row.keys(), row, strict=True))
     for name in _ONLY_IN_ROWS:
         del values[name]
+    values["status"] = values.pop("phase_status")
+    values["parent_ready"] = bool(values["parent_ready"])
+    values["lane_open"] = bool(values["lane_open"])
     try:
-        values["status"] = Status(values.pop("phase_status"))
-        values["phase"] = Phase(values["phase"])
-        values["hold_kind"] = HoldKind(values["hold_kind"]) if values["hold_kind"] else None
         values["metadata"] = msgspec.json.decode(values["metadata"])
         values["plan"] = msgspec.json.decode(values["plan"]) if values["plan"] else None
         values["merging"] = _merging(values.pop("merge_parent"), values.pop("merge_marks"))
-    except (ValueError, msgspec.DecodeError) as error:
+        return made_of(Unit, values)
+    except msgspec.DecodeError as error:
         raise unreadable(values["id"], error) from error
-    values["parent_ready"] = bool(values["parent_ready"])
-    values["lane_open"] = bool(values["lane_open"])
-    return made_of(Unit, values)
 
 
 def unreadable(unit_id: str, error: Exception) -> StoreUnusable:
@@ -152,52 +150,41 @@ def unbind(tx: Tx, station: str, now: Instant) -> None:
     tx.run(_Q["unbind"], station=station)
 
 
-def write_phase(tx: Tx, unit: Unit, to: Phase, reason: str, now: Instant) -> bool:
-    """Record and write a change of phase; for `harness.transition` only."""
+def record_transition(tx: Tx, unit_id: str, origin: Phase, to: Phase, reason: str, now: Instant) -> None:
+    """Record a change of phase; for `harness.transition` only."""
     tx.run(
         _Q["record_transition"],
         id=ulid(),
-        unit=unit.id,
-        origin=unit.phase.value,
+        unit=unit_id,
+        origin=origin.value,
         to=to.value,
         reason=reason,
         now=now,
     )
-    return (
-        tx.run(_Q["set_phase"], id=unit.id, origin=unit.phase.value, phase=to.value, rank=RANK[to], now=now)
-        == 1
-    )
 
 
-def settle(
-    tx: Tx,
-    unit_id: str,
-    *,
-    status: Status,
-    now: Instant,
-    due_at: Instant | None = None,
-    hold_kind: HoldKind | None = None,
-    hold_detail: str = "",
-    verdict: Verdict | None = None,
-    reassess_reason: str | None = None,
-    replan: bool = False,
-) -> Unit:
-    """Write where the unit stands after a run and release its claim; a complete one is archived."""
-    row = tx.one(
+def settle(tx: Tx, origin: Phase, unit: Unit) -> bool:
+    """Write where the unit stands now, without a claim; False when it is no longer in the phase it was in.
+
+    Another phase is for `harness.transition` only.
+    """
+    written = tx.run(
         _Q["settle"],
-        id=unit_id,
-        status=status.value,
-        due_at=due_at,
-        hold_kind=hold_kind.value if hold_kind else None,
-        hold_detail=hold_detail,
-        verdict=verdict,
-        reassess_reason=reassess_reason,
-        replan=int(replan),
-        now=now,
+        id=unit.id,
+        origin=origin.value,
+        phase=unit.phase.value,
+        rank=RANK[unit.phase],
+        status=unit.status.value,
+        due_at=unit.due_at,
+        hold_kind=unit.hold_kind.value if unit.hold_kind else None,
+        hold_detail=unit.hold_detail,
+        verdict=unit.verdict,
+        reassess_reason=unit.reassess_reason,
+        plan_version=unit.plan_version,
+        archived_at=unit.archived_at,
+        now=unit.updated_at,
     )
-    if row is None:
-        raise UnknownUnit(f"there is no unit {unit_id!r}")
-    return unit_of(row)
+    return written == 1
 
 
 def cancel(tx: Tx, unit_id: str, reason: str, now: Instant) -> None:
@@ -215,9 +202,10 @@ def allow_runs(tx: Tx, unit_id: str, more: int) -> None:
     tx.run(_Q["allow_runs"], id=unit_id, more=more)
 
 
-def return_run(tx: Tx, unit_id: str) -> None:
+def return_run(tx: Tx, unit: Unit) -> Unit:
     """Grant one run more, for one that does not count."""
-    tx.run(_Q["return_run"], id=unit_id)
+    tx.run(_Q["return_run"], id=unit.id)
+    return msgspec.structs.replace(unit, run_allowance=unit.run_allowance + 1)
 
 
 def set_plan(tx: Tx, unit_id: str, plan: Plan, now: Instant) -> None:

@@ -14,4 +14,6 @@ SELECT
     AND (:station = '' OR COALESCE((SELECT u.station FROM units u WHERE u.id = attention.unit_id), :station) = :station))
     AS question_due,
   (SELECT COUNT(*) FROM runs r JOIN units u ON u.id = r.unit_id_snap
-    WHERE r.ended_at IS NULL AND u.claim_holder = :holder AND u.phase_status = 'canceled') AS called_off
+    WHERE r.ended_at IS NULL AND u.claim_holder = :holder AND u.phase_status = 'canceled') AS called_off,
+  (SELECT COUNT(*) FROM units WHERE archived_at IS NOT NULL AND wound_up_at IS NULL AND base_commit IS NOT NULL
+    AND (:station = '' OR COALESCE(station, :station) = :station)) AS to_put_away

@@ -30,7 +30,6 @@ SET claim_holder = :holder, claim_until = :until, phase_status = 'running', atte
     due_at = NULL, worker_host = :host, station = COALESCE(station, NULLIF(:station, '')), updated_at = :now
 WHERE id = :id AND attempt = :attempt AND phase_status IN ('pending','interrupted','failed')
   AND (claim_holder IS NULL OR claim_until < :now) AND (:station = '' OR COALESCE(station, :station) = :station)
-RETURNING *
 
 -- name: renew
 UPDATE units SET claim_until = :until WHERE claim_holder = :holder AND phase_status IN ('running','canceled')
@@ -44,6 +43,9 @@ WHERE phase_status = 'running' AND claim_until < :now AND claim_holder <> :holde
 
 -- name: running
 SELECT * FROM units WHERE phase_status = 'running' AND (:station = '' OR COALESCE(station, :station) = :station)
+
+-- name: running_of
+SELECT * FROM units WHERE phase_status = 'running' AND claim_holder = :holder
 
 -- name: stranded
 SELECT * FROM units WHERE phase_status = 'running'

@@ -9,17 +9,12 @@ VALUES (:id, :session_id, :parent_id, :type, :workflow, :workflow_hash, :phase, 
   :run_allowance, 1, :made_under, :priority, :title, :description, :metadata, :plan, :open_blockers,
   :parent_ready, :lane_open, :station, :now, :now)
 
--- name: set_phase
-UPDATE units SET phase = :phase, phase_rank = :rank, updated_at = :now WHERE id = :id AND phase = :origin
-
 -- name: settle
 UPDATE units
-SET phase_status = :status, due_at = :due_at, hold_kind = :hold_kind, hold_detail = :hold_detail,
-    verdict = COALESCE(:verdict, verdict), reassess_reason = COALESCE(:reassess_reason, reassess_reason),
-    plan_version = plan_version + :replan, claim_holder = NULL, claim_until = NULL,
-    archived_at = CASE WHEN phase = 'complete' THEN :now ELSE archived_at END, updated_at = :now
-WHERE id = :id
-RETURNING *
+SET phase = :phase, phase_rank = :rank, phase_status = :status, due_at = :due_at, hold_kind = :hold_kind, hold_detail = :hold_detail,
+    verdict = :verdict, reassess_reason = :reassess_reason, plan_version = :plan_version,
+    claim_holder = NULL, claim_until = NULL, archived_at = :archived_at, updated_at = :now
+WHERE id = :id AND phase = :origin
 
 -- name: cancel
 UPDATE units SET phase_status = 'canceled', due_at = NULL, hold_kind = NULL, hold_detail = :reason, updated_at = :now
