@@ -204,7 +204,8 @@ class Orchestrators(RuleBasedStateMachine):
         self.steps += 1
         caps = Concurrency(max_agents=agents, max_agents_by_phase={"execute": execute})  # type: ignore[dict-item]
         running = leases.running(self.d.ground.read)
-        admitted = admission.admit(self.d.ground.read, caps, running, Selection(), 0)
+        phases = [unit.phase for unit in running]
+        admitted = admission.admit(self.d.ground.read, caps, phases, Selection(), 0)
         check_admitted(self.d, caps, running, admitted)
 
     # --- what always holds ---

@@ -80,7 +80,7 @@ def _built_on(read: Tx, family: Sequence[Unit]) -> list[str]:
     return [
         f"{dependent.id} ({dependent.title}) builds on {item.id} and is open: it is told, and goes on without"
         for item in family
-        for dependent in relations.downstream(read, item.id)
+        for dependent in (units.get(read, name) for name in relations.downstream(read, item.id))
         if not dependent.terminal and dependent.id not in own
     ]
 

@@ -14,6 +14,7 @@ _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
 _ULID = re.compile(f"[0-7][{_ALPHABET}]{{25}}")
 _UNIT = re.compile(r"milestone/m\d+|slice/m\d+/s\d+|task/m\d+/s\d+/t\d+|task/a\d+")
+_UNSAFE = re.compile(r"[^a-zA-Z0-9._-]")
 _CHILD = re.compile(r"[st]\d+(-|$)")
 
 
@@ -87,7 +88,7 @@ def child_id(parent_id: str, number: int) -> str:
 
 def folder_name(unit_id: str) -> str:
     """A unit id as one safe path segment."""
-    return re.sub(r"[^a-zA-Z0-9._-]", "_", unit_id)
+    return _UNSAFE.sub("_", unit_id)
 
 
 def branch_name(unit_id: str, title: str) -> str:

@@ -149,8 +149,8 @@ def closed(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:
         told = f"{unit.id} ({unit.title}), which this work builds on, was abandoned: {unit.hold_detail}"
         tell_dependents(tx, unit.id, told, now)
     for dependent in relations.downstream(tx, unit.id):
-        relations.unblock(tx, dependent.id, now)
-        arrived(tx, dependent.id, rules, now)
+        relations.unblock(tx, dependent, now)
+        arrived(tx, dependent, rules, now)
     if unit.parent_id is not None:
         relations.add_children(tx, unit.parent_id, -1, now)
         advance_container(tx, unit.parent_id, rules, now)
@@ -159,7 +159,7 @@ def closed(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:
 def tell_dependents(tx: Tx, unit_id: str, told: str, now: Instant) -> None:
     """Tell something to whoever works on what builds on a unit: of a slice that is done by its tasks."""
     for dependent in relations.downstream(tx, unit_id):
-        for item in (dependent, *relations.below(tx, dependent.id)):
+        for item in (units.get(tx, dependent), *relations.below(tx, dependent)):
             if not item.terminal:
                 records.give_feedback(tx, item.id, told, now)
 

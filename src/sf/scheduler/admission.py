@@ -41,9 +41,9 @@ class Selection(msgspec.Struct, frozen=True):
         return sys.maxsize if self.most is None else self.most - dispatched
 
 
-def room(caps: Concurrency, running: Collection[Unit]) -> dict[Phase, int]:
+def room(caps: Concurrency, running: Collection[Phase]) -> dict[Phase, int]:
     """How many more units may enter each phase, under the phase's and the global cap."""
-    busy = Counter(unit.phase for unit in running)
+    busy = Counter(running)
     free = caps.max_agents - len(running)
     phases = (*FORWARD[:-1], Phase.REASSESS)
     return {phase: max(0, min(free, caps.cap(phase) - busy[phase])) for phase in phases}
@@ -52,14 +52,17 @@ def room(caps: Concurrency, running: Collection[Unit]) -> dict[Phase, int]:
 def admit(
     tx: Tx,
     caps: Concurrency,
-    running: Collection[Unit],
+    running: Collection[Phase],
     selection: Selection,
     dispatched: int,
     *,
     station: str = "",
     begun_only: bool = False,
 ) -> list[Unit]:
-    """The units to dispatch now, most urgent first; with `begun_only` none that has not had a run yet."""
+    """The units to dispatch beside runs of these phases, most urgent first.
+
+    With `begun_only` none that has not had a run yet.
+    """
     free = room(caps, running)
     if selection.force is not None:
         found = [units.get(tx, selection.force)] if not dispatched else []

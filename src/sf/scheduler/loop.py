@@ -18,6 +18,7 @@ from sf.config.schema import Config
 from sf.domain import events
 from sf.domain.attention import back_pressure
 from sf.domain.clock import Instant
+from sf.domain.phases import Phase
 from sf.domain.runs import Lease
 from sf.domain.units import Unit
 from sf.errors import HookFailed, StoreUnusable
@@ -237,7 +238,7 @@ class Loop:
 
     async def _dispatch(self, seen: Glance) -> Glance:
         full = seen.questions > self._desk.config.attention.max_waiting or bool(self._house.crowded)
-        found = self._admitted(self._roster.units, begun_only=full)
+        found = self._admitted(self._roster.phases(), begun_only=full)
         # A hook may take its time: what it allowed does not wait for what it is asked next.
         hooked = bool(self._desk.hooks.commands("pre_dispatch"))
         while found and not self._selection.spent(self._dispatched):
@@ -256,7 +257,7 @@ class Loop:
                 seen = self._upkeep.look()
         return seen
 
-    def _admitted(self, running: Collection[Unit], *, begun_only: bool = False) -> list[Unit]:
+    def _admitted(self, running: Collection[Phase], *, begun_only: bool = False) -> list[Unit]:
         """What could be dispatched now, beside what is running."""
         return admission.admit(
             self._desk.database.read,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from typing import Literal
 
 from sf.domain import outcomes as o
+from sf.domain.phases import Phase
 from sf.domain.runs import Lease
 from sf.domain.units import Unit
 from sf.errors import LeaseLost, SfError
@@ -51,14 +52,14 @@ class Roster:
         """How many there are."""
         return len(self._tasks)
 
-    @property
-    def units(self) -> list[Unit]:
-        """The units that have a run now, as they were claimed."""
-        return list(self._units.values())
+    def phases(self) -> list[Phase]:
+        """The phases of all runs."""
+        return [unit.phase for unit in self._units.values()]
 
-    def at_work(self) -> list[Unit]:
-        """Those whose run is not being settled."""
-        return [unit for run_id, unit in self._units.items() if run_id not in self._settling]
+    def at_work(self) -> dict[str, Phase]:
+        """The phases of the units whose run is not being settled."""
+        at_work = (unit for run_id, unit in self._units.items() if run_id not in self._settling)
+        return {unit.id: unit.phase for unit in at_work}
 
     def start(self, unit: Unit, lease: Lease) -> None:
         """Begin the run of a unit that was claimed."""

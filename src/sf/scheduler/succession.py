@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable
 
 from sf.domain import events
+from sf.domain.phases import Phase
 from sf.domain.runs import Lease
 from sf.domain.units import Unit
 from sf.harness.desk import Desk
@@ -27,15 +28,15 @@ _REST = 0.05
 class Succession:
     """One look at a time, while it is allowed.
 
-    `at_work` are the units whose run is not being settled, `marks` is what to write besides, `begin` is told
-    what was taken, `wake` that a tick is due.
+    `at_work` gives the phases of the units whose run is not being settled, `marks` what to write besides;
+    `begin` is told what was taken, `wake` that a tick is due.
     """
 
     def __init__(
         self,
         desk: Desk,
         claimant: Claimant,
-        at_work: Callable[[], Collection[Unit]],
+        at_work: Callable[[], dict[str, Phase]],
         marks: Callable[[], Callable[[Tx], None]],
         begin: Callable[[Taken], None],
         wake: Callable[[], None],
@@ -100,15 +101,15 @@ class Succession:
             elif self._rested is None:
                 self._rested = asyncio.get_running_loop().call_later(_REST, self._wake)
 
-    def _take(self, tx: Tx, at_work: Collection[Unit]) -> tuple[Taken, bool]:
+    def _take(self, tx: Tx, at_work: dict[str, Phase]) -> tuple[Taken, bool]:
         """What was taken, and whether nothing else needs to be seen to at once."""
         desk, claimant = self._desk, self._claimant
         now = desk.clock.now()
         if not glance.look(tx, claimant.holder, now, desk.station).is_calm(now):
             return [], False
-        running = {unit.id: unit for unit in (*at_work, *leases.running_of(tx, claimant.holder))}
+        running = (at_work | leases.phases_run_by(tx, claimant.holder)).values()
         caps = desk.config.harness.concurrency
-        found = admission.admit(tx, caps, running.values(), admission.Selection(), 0, station=desk.station)
+        found = admission.admit(tx, caps, running, admission.Selection(), 0, station=desk.station)
         for unit in found:
             tx.announce(events.Event(events.PRE_DISPATCH, now, unit.id, {"phase": unit.phase.value}))
         tried = claims.take_all(tx, found, claimant, desk.rules, now)

@@ -114,9 +114,9 @@ def running(tx: Tx, station: str = "") -> list[Unit]:
     return [units.unit_of(row) for row in tx.all(_Q["running"], station=station)]
 
 
-def running_of(tx: Tx, holder: str) -> list[Unit]:
-    """The units that a holder runs by their rows."""
-    return [units.unit_of(row) for row in tx.all(_Q["running_of"], holder=holder)]
+def phases_run_by(tx: Tx, holder: str) -> dict[str, Phase]:
+    """The phases of the units that a holder runs by their rows, by unit."""
+    return {row["id"]: Phase(row["phase"]) for row in tx.all(_Q["phases_run_by"], holder=holder)}
 
 
 def stranded(tx: Tx, station: str, host: str, now: Instant) -> list[Unit]:

@@ -57,9 +57,9 @@ def lane_owner(tx: Tx, slice_id: str) -> str | None:
     return row["lane_owner"] if row else None
 
 
-def downstream(tx: Tx, unit_id: str) -> list[Unit]:
-    """Units that wait for this one."""
-    return [units.unit_of(row) for row in tx.all(_Q["downstream"], id=unit_id)]
+def downstream(tx: Tx, unit_id: str) -> list[str]:
+    """The ids of the units that wait for this one."""
+    return [row["id"] for row in tx.all(_Q["downstream"], id=unit_id)]
 
 
 def upstream(tx: Tx, unit_id: str) -> list[Unit]:

@@ -44,8 +44,8 @@ WHERE phase_status = 'running' AND claim_until < :now AND claim_holder <> :holde
 -- name: running
 SELECT * FROM units WHERE phase_status = 'running' AND (:station = '' OR COALESCE(station, :station) = :station)
 
--- name: running_of
-SELECT * FROM units WHERE phase_status = 'running' AND claim_holder = :holder
+-- name: phases_run_by
+SELECT id, phase FROM units WHERE phase_status = 'running' AND claim_holder = :holder
 
 -- name: stranded
 SELECT * FROM units WHERE phase_status = 'running'

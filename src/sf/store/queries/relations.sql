@@ -32,7 +32,7 @@ DELETE FROM task_blockers WHERE task_id = :id
 UPDATE units SET open_blockers = 0 WHERE id = :id
 
 -- name: downstream
-SELECT u.* FROM task_blockers b JOIN units u ON u.id = b.task_id WHERE b.blocked_by = :id ORDER BY u.created_at, u.id
+SELECT u.id FROM task_blockers b JOIN units u ON u.id = b.task_id WHERE b.blocked_by = :id ORDER BY u.created_at, u.id
 
 -- name: upstream
 SELECT u.* FROM task_blockers b JOIN units u ON u.id = b.blocked_by WHERE b.task_id = :id ORDER BY u.created_at, u.id
