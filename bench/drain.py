@@ -86,7 +86,7 @@ class _Rows:
             runs.finish(tx, lease.run_id, outcome=RunOutcome.SUCCESS, state=AttemptState.SUCCEEDED, now=now)
             units.record_transition(tx, unit.id, unit.phase, Phase.COMPLETE, "done", now)
             units.settle(tx, unit.phase, settled(unit, _DONE, now))
-            units.wound_up(tx, unit.id, now)
+        units.wound_up(tx, [unit.id for unit, _ in ended], now)
         taken = [claims.take(tx, unit, holder=HOLDER, host="here", rules=rules, now=now) for unit in begun]
         return [claim for claim in taken if claim is not None]
 

@@ -16,10 +16,14 @@ from sf.domain import outcomes as o
 from sf.domain.events import Event
 from sf.domain.runs import Lease
 from sf.domain.units import Status, Unit
+from sf.errors import StoreUnusable
+from sf.harness import lifecycle
 from sf.harness.attempt import Finished
 from sf.harness.settle import Ending
+from sf.scheduler import recovery
 from sf.scheduler.loop import Loop
 from sf.store import attention, leases, ledger, runs, sessions, units
+from sf.store.connection import transact
 from sf.store.tx import Tx
 from tests.support.stores import execute
 
@@ -126,11 +130,28 @@ async def test_nothing_more_begins_once_a_pause_was_asked_for(tmp_path: Path) ->
         assert not leases.running(database.read)
 
 
-async def test_what_is_taken_while_the_loop_is_told_to_stop_is_given_back_uncharged(tmp_path: Path) -> None:
+async def test_nothing_is_taken_once_the_loop_was_told_to_stop(tmp_path: Path) -> None:
     async with opened(tmp_path / "project", ONE) as ground:
         await ground.plant(2, "a")
         crew = Crew(ground, meanwhile=lambda: loop.stop())
         loop = Loop(ground.desk, ground.live, crew.__call__, "bench#1@0")
+        result = await loop.run()
+        assert result.ending == "interrupted", result
+        assert crew.begun == ["task/a1"]
+        assert units.get(ground.desk.database.read, "task/a2").attempt == 0
+
+
+async def test_what_was_taken_when_the_loop_is_told_to_stop_is_given_back_uncharged(tmp_path: Path) -> None:
+    async with opened(tmp_path / "project", ONE) as ground:
+        await ground.plant(2, "a")
+        crew = Crew(ground)
+        loop = Loop(ground.desk, ground.live, crew.__call__, "bench#1@0")
+
+        def stop_at_the_second(event: Event) -> None:
+            if (event.name, event.unit_id) == (events.RUN_STARTED, "task/a2"):
+                loop.stop()
+
+        ground.desk.bus.subscribe(stop_at_the_second)
         result = await loop.run()
         assert result.ending == "interrupted", result
         read = ground.desk.database.read
@@ -139,6 +160,116 @@ async def test_what_is_taken_while_the_loop_is_told_to_stop_is_given_back_unchar
         back = units.get(read, "task/a2")
         assert back.status is Status.INTERRUPTED and back.hold_kind is None
         assert ledger.counts(read, back).tries == 0, "nothing was charged"
+
+
+@pytest.mark.parametrize("refused", ["task/a1", "task/a2"])
+async def test_nothing_follows_what_ends_beside_a_run_that_ends_the_session(
+    tmp_path: Path, refused: str
+) -> None:
+    """The refused unit is ready again once its end is written: it was begun a second time."""
+    async with opened(tmp_path / "project", TWO) as ground:
+        await ground.plant(4, "a")
+        both = asyncio.Barrier(2)
+        begun: list[str] = []
+
+        async def crew(unit: Unit, lease: Lease) -> Finished:
+            begun.append(unit.id)
+            # While the loop waits, and not within the tick that has begun them.
+            await both.wait()
+            await asyncio.sleep(_QUEUED)
+            if unit.id == refused:
+                return Finished(o.Unconfigured(code="no_key", message="no key"), Ending())
+            return await done_at_once(unit, lease)
+
+        result = await ground.loop(crew).run()
+        assert (result.ending, result.detail) == ("failed", "no key [no_key]")
+        assert sorted(begun) == ["task/a1", "task/a2"]
+
+
+async def test_a_unit_that_is_called_off_between_look_and_claim_is_seen_and_the_next_one_taken(
+    tmp_path: Path,
+) -> None:
+    """By another folder's autopilot: it leaves no run behind, so that its number of runs stays."""
+    async with opened(tmp_path / "project", ONE) as ground:
+        await ground.plant(2, "a")
+        desk, begun = ground.desk, list[str]()
+
+        def call_off(event: Event) -> None:
+            if (event.name, event.unit_id) == (events.PRE_DISPATCH, "task/a1"):
+                transact(desk.database.place, cancel)
+
+        def cancel(tx: Tx) -> None:
+            first = units.get(tx, "task/a1")
+            lifecycle.cancel(tx, first, "not needed", desk.rules, desk.clock.now())
+
+        async def crew(unit: Unit, lease: Lease) -> Finished:
+            begun.append(unit.id)
+            return await done_at_once(unit, lease)
+
+        desk.bus.subscribe(call_off)
+        result = await ground.loop(crew).run()
+        assert result.ending == "done", result
+        assert begun == ["task/a2"]
+
+
+async def test_a_run_whose_lease_was_lost_takes_its_room_until_it_has_ended(tmp_path: Path) -> None:
+    """Two runs of one unit are two, although only one has a row that says so."""
+    async with opened(tmp_path / "project", "[harness.concurrency]\nmax_agents = 3\n") as ground:
+        await ground.plant(6, "a")
+        desk = ground.desk
+        end = {name: asyncio.Event() for name in ("task/a2", "task/a3", "the rest")}
+        begun = asyncio.Queue[str]()
+        live: set[str] = set()
+        most = 0
+
+        async def crew(unit: Unit, lease: Lease) -> Finished:
+            nonlocal most
+            live.add(lease.run_id)
+            most = max(most, len(live))
+            begun.put_nowait(unit.id)
+            await end.get(unit.id, end["the rest"]).wait()
+            live.discard(lease.run_id)
+            return await done_at_once(unit, lease)
+
+        def sweep(tx: Tx) -> None:
+            recovery.interrupt(tx, units.get(tx, "task/a1"), desk.rules, desk.clock.now())
+
+        running = asyncio.create_task(ground.loop(crew).run())
+        assert [await begun.get() for _ in range(3)] == ["task/a1", "task/a2", "task/a3"]
+        transact(desk.database.place, sweep)
+        end["task/a3"].set()
+        assert await begun.get() == "task/a1", "its second run; the first one still winds down"
+        end["task/a2"].set()
+        assert await begun.get() == "task/a4"
+        await asyncio.sleep(2 * _QUEUED)
+        end["the rest"].set()
+        assert (await running).ending == "done"
+        assert most == 3
+
+
+async def test_a_store_that_fails_once_behind_a_settlement_ends_the_session_in_order(tmp_path: Path) -> None:
+    """All that shares the commit is rolled back; the look beside it has nothing to add to that."""
+    async with opened(tmp_path / "project", ONE) as ground:
+        await ground.plant(2, "a")
+        database, gate = ground.desk.database, threading.Event()
+        spoilt: list[asyncio.Task[None]] = []
+
+        def spoil(tx: Tx) -> None:
+            assert gate.wait(10)
+            tx.run("ALTER TABLE intents RENAME TO hidden")
+
+        async def crew(unit: Unit, lease: Lease) -> Finished:
+            await asyncio.sleep(_QUEUED)
+            spoilt.append(asyncio.create_task(database.write(spoil)))
+            asyncio.get_running_loop().call_later(_QUEUED, gate.set)
+            await asyncio.sleep(0)
+            return await done_at_once(unit, lease)
+
+        result = await ground.loop(crew).run()
+        assert result.ending == "failed"
+        assert result.detail.startswith("task/a1 could not be settled: cannot write"), result.detail
+        assert isinstance(spoilt[0].exception(), StoreUnusable)
+        assert not runs.of_unit(database.read, "task/a2")
 
 
 async def test_a_claim_that_fails_ends_the_loop_and_nothing_follows_it(tmp_path: Path) -> None:

@@ -339,6 +339,28 @@ def test_giving_up_leads_to_reassess_and_a_question_to_a_hold() -> None:
 
 
 @pytest.mark.conforms("C-30")
+@given(st.sampled_from(sorted(WORKFLOWS)), FACTS, st.lists(st.integers(0, 200), min_size=7, max_size=7))
+def test_no_counter_decides_what_follows_from_an_outcome_that_is_uncounted(
+    workflow: str, facts: Facts, numbers: list[int]
+) -> None:
+    template = WORKFLOWS[workflow]
+    samples: list[o.AnyOutcome] = [
+        o.Done("x"),
+        o.Planned(task_plan()),
+        o.Interrupted("shutdown"),
+        o.CalledOff("canceled"),
+    ]
+    assert {type(sample) for sample in samples} == set(decide.UNCOUNTED)
+    counts = Counts(**dict(zip(Counts.__struct_fields__, numbers, strict=True)))
+    for phase in template.phases[:-1]:
+        for outcome in samples:
+            found = [
+                decide.decide(unit(phase=phase), outcome, each, LIMITS, template, facts)
+                for each in (counts, Counts())
+            ]
+            assert found[0] == found[1]
+
+
 @given(st.integers(1, 200), st.integers(1, 60_000), st.integers(1, 1_000_000))
 def test_backoff_doubles_from_its_first_step_up_to_its_cap(tries: int, first: int, cap: int) -> None:
     limits = Limits(first_backoff_ms=first, max_backoff_ms=cap)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import tempfile
 import threading
@@ -14,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sf import __version__
-from sf.app.witnesses import Scribe
 from sf.config.schema import Hooks
 from sf.config.schema import Log as Settings
 from sf.domain import events
@@ -246,35 +244,6 @@ def test_every_subscriber_is_told_in_order_until_it_leaves() -> None:
 
 
 @pytest.mark.conforms("C-62")
-async def test_what_happens_is_written_down_in_order_a_moment_after_it_was_told() -> None:
-    reported: list[str] = []
-    written: list[str] = []
-
-    def fails_once(event: Event) -> None:
-        if event.name == events.HELD:
-            raise OSError("no room")
-
-    scribe = Scribe(reported.append, fails_once, lambda event: written.append(event.name))
-    for name in (events.RUN_STARTED, events.HELD, events.RUN_ENDED):
-        scribe(Event(name, Instant(1)))
-    assert written == [], "nobody waits for it"
-    await asyncio.sleep(0.05)
-    assert written == [events.RUN_STARTED, events.HELD, events.RUN_ENDED]
-    assert reported == ["subscriber failed event=Held error=OSError: no room"]
-
-
-async def test_at_the_end_what_was_noted_is_written_at_once_and_only_once() -> None:
-    written: list[str] = []
-    scribe = Scribe(written.append, lambda event: written.append(event.name))
-    scribe(Event(events.RUN_STARTED, Instant(1)))
-    scribe.write()
-    assert written == [events.RUN_STARTED]
-    await asyncio.sleep(0.05)
-    scribe(Event(events.RUN_ENDED, Instant(2)))
-    await asyncio.sleep(0.05)
-    assert written == [events.RUN_STARTED, events.RUN_ENDED]
-
-
 def test_nobody_can_veto_a_phase_change(ground: Ground) -> None:
     """The change is on disk before it is told, and a listener that raises is only reported."""
     reported: list[str] = []

@@ -10,13 +10,11 @@ from typing import Any
 from sf.app.logs import log_of
 from sf.config.schema import Config
 from sf.domain import events
-from sf.observe.bus import Bus
 from sf.observe.log import Log
 from sf.observe.trace import Tracer
 from sf.paths import Project
 
 Watcher = Callable[[events.Event], None]
-_A_MOMENT = 0.001
 
 
 def complaints(log: Log) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
@@ -28,31 +26,6 @@ def complaints(log: Log) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]]
         log.error("event loop", detail=context["message"], error=told)
 
     return heed
-
-
-class Scribe:
-    """Has what happens written down a moment later: what follows from it begins first, and is not held up.
-
-    In order, and at the end at once.
-    """
-
-    def __init__(self, report: Callable[[str], None], *writers: Watcher) -> None:
-        self._told: list[events.Event] = []
-        self._writers = Bus(report)
-        for writer in writers:
-            self._writers.subscribe(writer)
-
-    def __call__(self, event: events.Event) -> None:
-        """Take note of an event."""
-        if not self._told:
-            asyncio.get_running_loop().call_later(_A_MOMENT, self.write)
-        self._told.append(event)
-
-    def write(self) -> None:
-        """Write down what was noted."""
-        told, self._told = self._told, []
-        for event in told:
-            self._writers.publish(event)
 
 
 def logger(log: Log) -> Watcher:

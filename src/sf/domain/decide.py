@@ -90,6 +90,10 @@ def settled(unit: Unit, move: Move, now: Instant) -> Unit:
     )
 
 
+UNCOUNTED = (o.Done, o.Planned, o.Interrupted, o.CalledOff)
+"""Outcomes of which no counter is asked."""
+
+
 class Counts(msgspec.Struct, frozen=True):
     """The counters of the unit's current plan_version, before this outcome."""
 

@@ -143,17 +143,25 @@ def closed(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:
     relations.free_lane(tx, unit)
     verdict = unit.verdict or "canceled"
     tx.announce(events.Event(events.UNIT_CLOSED, now, unit.id, {"verdict": verdict, "title": unit.title}))
-    blockers.resolve_unit(tx, unit.id, "auto", now)
-    attention.close_unit(tx, unit.id, "auto", now)
+    ties = relations.ties(tx, unit.id)
+    if ties.questions:
+        blockers.resolve_unit(tx, unit.id, "auto", now)
+        attention.close_unit(tx, unit.id, "auto", now)
+    if ties.dependents:
+        _let_go(tx, unit, rules, now)
+    if unit.parent_id is not None:
+        relations.add_children(tx, unit.parent_id, -1, now)
+        advance_container(tx, unit.parent_id, rules, now)
+
+
+def _let_go(tx: Tx, unit: Unit, rules: Rules, now: Instant) -> None:
+    """Unblock what waits for a unit that has ended; one that was abandoned is told of."""
     if not unit.succeeded:
         told = f"{unit.id} ({unit.title}), which this work builds on, was abandoned: {unit.hold_detail}"
         tell_dependents(tx, unit.id, told, now)
     for dependent in relations.downstream(tx, unit.id):
         relations.unblock(tx, dependent, now)
         arrived(tx, dependent, rules, now)
-    if unit.parent_id is not None:
-        relations.add_children(tx, unit.parent_id, -1, now)
-        advance_container(tx, unit.parent_id, rules, now)
 
 
 def tell_dependents(tx: Tx, unit_id: str, told: str, now: Instant) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from sf.domain import events
 from sf.domain import outcomes as o
 from sf.domain.clock import Instant
-from sf.domain.decide import decide
+from sf.domain.decide import UNCOUNTED, Counts, decide
 from sf.domain.phases import Phase
 from sf.domain.runs import AttemptState, Lease, RunOutcome, ending_of
 from sf.domain.units import Status, Unit
@@ -57,9 +57,8 @@ def settle(tx: Tx, lease: Lease, outcome: o.AnyOutcome, ending: Ending, rules: R
         outcome = msgspec.structs.replace(outcome, wanted=wanted_anew(tx, lease, outcome))
     workflow = sessions.pinned(tx, unit.workflow_hash)
     gate = outcome.gate if isinstance(outcome, o.GateFailed) else ""
-    move = decide(
-        unit, outcome, ledger.counts(tx, unit, gate), rules.limits(workflow), workflow, rules.facts(tx, unit)
-    )
+    counts = Counts() if isinstance(outcome, UNCOUNTED) else ledger.counts(tx, unit, gate)
+    move = decide(unit, outcome, counts, rules.limits(workflow), workflow, rules.facts(tx, unit))
     if isinstance(outcome, o.GateFailed):
         lessons.mistake_made(tx, unit, outcome, rules, now)
     if isinstance(outcome, o.Planned):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from sf.domain import decide, events, moves
 from sf.domain.clock import Instant
 from sf.domain.decide import Move
@@ -19,13 +21,13 @@ def transition(tx: Tx, unit: Unit, move: Move, workflow: Workflow, now: Instant)
     The unit is given as this transaction has read it.
     Raises InvalidTransition and writes nothing if a step is not permitted, or the unit is elsewhere by now.
     """
-    origins = (unit.phase, *(step.to for step in move.steps))
-    for origin, step in zip(origins, move.steps, strict=False):
-        moves.require(workflow, origin, step.to)
+    phases = (unit.phase, *(step.to for step in move.steps))
+    for origin, to in pairwise(phases):
+        moves.require(workflow, origin, to)
     settled = decide.settled(unit, move, now)
     if not units.settle(tx, unit.phase, settled):
         raise InvalidTransition(f"{unit.id} is no longer in {unit.phase}")
-    for origin, step in zip(origins, move.steps, strict=False):
+    for origin, step in zip(phases[:-1], move.steps, strict=True):
         _record(tx, unit, origin, step.to, step.reason, now)
     if move.steps and unit.type != "task":
         relations.ready_children(tx, unit.id, is_ready=settled.phase is Phase.EXECUTE)

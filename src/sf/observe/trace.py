@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import re
 import threading
 import time
@@ -20,7 +19,6 @@ from sf.domain.ids import ulid
 
 SCHEMA_VERSION = 1
 _GATHER = 0.02
-_BATCH = 1000
 Operation = Literal[
     "unit", "run", "phase_transition", "model_request", "tool_call", "gate", "hook", "recall", "intent"
 ]
@@ -45,16 +43,23 @@ class Tracer:
     def __init__(self, folder: Path, *, buffer: int = 10_000, today: Callable[[], str] | None = None) -> None:
         self._folder = folder
         self._today = today or (lambda: datetime.now().astimezone().strftime("%Y-%m-%d"))
-        self._queue: queue.Queue[Span | None] = queue.Queue(buffer)
+        self._most = buffer
+        self._spans: list[Span] = []
+        self._changed = threading.Condition(threading.Lock())
+        self._is_closing = False
         self._file: BinaryIO | None = None
         self.write_failures = 0
-        self._closing = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="sf-trace", daemon=True)
         self._thread.start()
 
     def emit(self, span: Span) -> None:
         """Hand a span over; blocks briefly rather than lose one."""
-        self._queue.put(span)
+        with self._changed:
+            while len(self._spans) >= self._most:
+                self._changed.wait()
+            self._spans.append(span)
+            if len(self._spans) in (1, self._most):
+                self._changed.notify_all()
 
     def span(
         self,
@@ -79,22 +84,26 @@ class Tracer:
 
     def close(self) -> None:
         """Write out what is buffered."""
-        self._closing.set()
-        self._queue.put(None)
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify_all()
         self._thread.join()
 
     def _serve(self) -> None:
-        stop = False
-        while not stop:
-            batch = [self._queue.get()]
-            # A short wait gathers what belongs together: one write instead of many, and a rested interpreter.
-            self._closing.wait(_GATHER)
-            while not self._queue.empty() and len(batch) < _BATCH:
-                batch.append(self._queue.get())
-            stop = None in batch
-            self._write([span for span in batch if span is not None])
+        while batch := self._gathered():
+            self._write(batch)
         if self._file is not None:
             self._file.close()
+
+    def _gathered(self) -> list[Span]:
+        """What is to be written next; nothing once everything is."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._spans or self._is_closing)
+            # A short wait gathers what belongs together: one write instead of many, and a rested interpreter.
+            self._changed.wait_for(lambda: self._is_closing or len(self._spans) >= self._most, _GATHER)
+            batch, self._spans = self._spans, []
+            self._changed.notify_all()
+        return batch
 
     def _write(self, batch: list[Span]) -> None:
         try:

@@ -25,6 +25,11 @@ class Selection(msgspec.Struct, frozen=True):
     most: int | None = None
     force: str | None = None
 
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing is left out, and nothing goes first."""
+        return self.only is None and self.most is None and self.force is None
+
     def covers(self, unit: Unit) -> bool:
         """Whether the unit is one of those asked for, or below one of them."""
         if self.only is None:

@@ -75,10 +75,12 @@ class Loop:
         self._wake = asyncio.Event()
         self._upkeep = Upkeep(desk, holder)
         self._purse = Purse(desk)
-        self._roster = Roster(desk, conduct, self._purse, self._fail, self._follow, self._ended)
+        self._roster = Roster(
+            desk, conduct, self._purse, self._fail, lambda: self._succession.follow(), self._ended
+        )
         self._winding = Winding(desk, self._abort)
         self._succession = Succession(
-            desk, self._claimant, self._roster.at_work, self._winding.marks, self._begin, self.wake
+            desk, self._claimant, self._roster, self._winding, self._may_follow, self._begin, self.wake
         )
         self._abandoned: list[str] = []
         self._started_at = desk.clock.now()
@@ -124,6 +126,8 @@ class Loop:
             self._fail(f"what was under way could not be written down: {error.line()}")
             return Result("interrupted", abandoned=tuple(self._abandoned), started_at=self._started_at)
         finally:
+            # What is still being claimed, if this was canceled twice, is not to begin.
+            self._stopping = True
             await self._roster.end()
             renewal.cancel()
             (desk.project.runtime / DRIFT_FILE).unlink(missing_ok=True)
@@ -271,19 +275,20 @@ class Loop:
 
     async def _claim(self, batch: list[Unit]) -> int:
         """Take the units in one transaction and begin the runs of those that could be taken; how many."""
-        now, rules, marks = self._desk.clock.now(), self._desk.rules, self._winding.marks()
+        now, rules = self._desk.clock.now(), self._desk.rules
 
         def write(tx: Tx) -> tuple[list[tuple[Unit, Lease]], bool]:
-            marks(tx)
+            self._winding.write_marks(tx)
             present = [units.get(tx, seen.id) for seen in batch]
             same = [unit for unit, seen in zip(present, batch, strict=True) if unit.attempt == seen.attempt]
             out_of_turn = self._selection.force is not None
             tried = claims.take_all(tx, same, self._claimant, rules, now, out_of_turn=out_of_turn)
-            missed = [unit for unit, claimed in zip(same, tried, strict=True) if claimed is None]
-            changed = len(same) < len(batch) or any(units.get(tx, unit.id) != unit for unit in missed)
-            return [claimed for claimed in tried if claimed is not None], changed
+            taken = [claimed for claimed in tried if claimed is not None]
+            names = {unit.id for unit, _ in taken}
+            return taken, any(units.get(tx, seen.id) != seen for seen in batch if seen.id not in names)
 
         taken, changed = await self._desk.database.write(write)
+        self._winding.marked()
         if changed:
             # Another autopilot may have been first: what is left to do is not what this tick saw.
             self.wake()
@@ -295,25 +300,23 @@ class Loop:
         self._dispatched += len(taken)
         for unit, lease in taken:
             self._roster.start(unit, lease)
-        if self._stopping:
-            self._roster.stop("shutdown")
+            if self._halted():
+                # While it was claimed.
+                self._roster.take_back(lease.run_id)
 
     def _ended(self) -> None:
         """A run has ended; whoever looks for what follows one wakes the tick, if there is need."""
         if not self._succession.is_under_way:
             self.wake()
 
-    def _follow(self) -> None:
-        """A run ends: let what takes its room be claimed behind its settlement, if only rows decide that.
+    def _may_follow(self) -> bool:
+        """Whether what takes a run's room may be claimed behind its settlement: if only rows decide that.
 
         Hooks around units are asked and told in their order, by the tick, and so is a choice of units made.
         """
         hooks = self._desk.hooks
-        is_plain = self._selection == Selection() and not (
-            hooks.commands("pre_dispatch") or hooks.commands("post_unit")
-        )
-        if is_plain and not (self._halted() or self._house.crowded):
-            self._succession.follow()
+        is_hooked = hooks.commands("pre_dispatch") or hooks.commands("post_unit")
+        return self._selection.is_all and not (is_hooked or self._halted() or self._house.crowded)
 
     async def _may_dispatch(self, unit: Unit) -> bool:
         """Ask the PreDispatch hooks; a refusal stops the session."""
@@ -367,7 +370,7 @@ class Loop:
         left = units.open_count(self._desk.database.read, self._desk.station)
         if left and self._house.crowded:
             return "waiting", self._house.crowded
-        if left and self._selection == Selection():
+        if left and self._selection.is_all:
             full = back_pressure(self._upkeep.look().questions, self._desk.config.attention.max_waiting)
             if full:
                 return "waiting", full

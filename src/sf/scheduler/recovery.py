@@ -156,7 +156,7 @@ def end_given_up(tx: Tx, station: str, rules: Rules, now: Instant) -> list[Unit]
     for unit in found:
         _call_off(tx, unit, rules, now)
         # Nobody else will: its hooks and its worktree are of a folder that may be gone.
-        units.wound_up(tx, unit.id, now)
+        units.wound_up(tx, [unit.id], now)
     return found
 
 

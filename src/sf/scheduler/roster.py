@@ -14,7 +14,7 @@ from sf.domain.units import Unit
 from sf.errors import LeaseLost, SfError
 from sf.harness import settle
 from sf.harness.attempt import Finished
-from sf.harness.desk import Desk
+from sf.harness.desk import Desk, Stop
 from sf.scheduler import replies
 from sf.scheduler.conduct import Conduct
 from sf.scheduler.purse import Purse
@@ -24,8 +24,8 @@ from sf.store.tx import Tx
 class Roster:
     """Runs by their id.
 
-    `fail` is told what ends the session, `ended` that a run has ended, and `ending` that its end is about to
-    be handed to the writer, unless it ends the session.
+    `fail` is told what ends the session, `ending` that the end of a run is about to be handed to the writer,
+    and `ended` that it has ended.
     """
 
     def __init__(
@@ -56,10 +56,9 @@ class Roster:
         """The phases of all runs."""
         return [unit.phase for unit in self._units.values()]
 
-    def at_work(self) -> dict[str, Phase]:
-        """The phases of the units whose run is not being settled."""
-        at_work = (unit for run_id, unit in self._units.items() if run_id not in self._settling)
-        return {unit.id: unit.phase for unit in at_work}
+    def at_work(self) -> list[Unit]:
+        """The units of the runs that are not being settled; one whose lease was lost may still wind down."""
+        return [unit for run_id, unit in self._units.items() if run_id not in self._settling]
 
     def start(self, unit: Unit, lease: Lease) -> None:
         """Begin the run of a unit that was claimed."""
@@ -69,11 +68,18 @@ class Roster:
 
     def stop(self, how: Literal["pause", "shutdown"]) -> None:
         """Interrupt every run."""
-        for run_id, task in self._tasks.items():
-            # A run is told once, and never while its end is being written.
-            if run_id not in self._desk.stops and run_id not in self._settling:
-                self._desk.stops[run_id] = how
-                self._interrupt(run_id, task)
+        for run_id in self._tasks:
+            self._stop(run_id, how)
+
+    def take_back(self, run_id: str) -> None:
+        """Interrupt a run that should not have begun."""
+        self._stop(run_id, "shutdown")
+
+    def _stop(self, run_id: str, how: Stop) -> None:
+        # A run is told once, and never while its end is being written.
+        if run_id not in self._desk.stops and run_id not in self._settling:
+            self._desk.stops[run_id] = how
+            self._interrupt(run_id, self._tasks[run_id])
 
     def cancel(self, unit_ids: Collection[str]) -> None:
         """Call the runs of some units off at once; those that were told before are left to end."""
@@ -103,12 +109,11 @@ class Roster:
         try:
             finished = await self._conduct(unit, lease)
             self._settling.add(lease.run_id)
-            refused = finished.outcome if isinstance(finished.outcome, o.Unconfigured) else None
-            if refused is None:
-                self._ending()
+            if isinstance(finished.outcome, o.Unconfigured):
+                # Before its unit is ready again, or it would be taken once more.
+                self._fail(f"{finished.outcome.message} [{finished.outcome.code}]")
+            self._ending()
             await self._settle(lease, finished)
-            if refused is not None:
-                self._fail(f"{refused.message} [{refused.code}]")
         except LeaseLost as error:
             self._desk.log.warning("run discarded", unit_id=unit.id, unit_type=unit.type, error=error.line())
         except SfError as error:

@@ -11,12 +11,14 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 
 from sf.domain import events
-from sf.domain.phases import Phase
 from sf.domain.runs import Lease
 from sf.domain.units import Unit
+from sf.errors import StoreUnusable
 from sf.harness.desk import Desk
 from sf.scheduler import admission, claims
 from sf.scheduler.claims import Claimant
+from sf.scheduler.roster import Roster
+from sf.scheduler.winding import Winding
 from sf.store import glance, leases
 from sf.store.tx import Tx
 
@@ -26,25 +28,27 @@ _REST = 0.05
 
 
 class Succession:
-    """One look at a time, while it is allowed.
+    """One look at a time, while the loop waits.
 
-    `at_work` gives the phases of the units whose run is not being settled, `marks` what to write besides;
-    `begin` is told what was taken, `wake` that a tick is due.
+    `may` says whether anything is to be taken at all, also to the writer; `begin` is told what was taken, and
+    `wake` that a tick is due.
     """
 
     def __init__(
         self,
         desk: Desk,
         claimant: Claimant,
-        at_work: Callable[[], dict[str, Phase]],
-        marks: Callable[[], Callable[[Tx], None]],
+        roster: Roster,
+        winding: Winding,
+        may: Callable[[], bool],
         begin: Callable[[Taken], None],
         wake: Callable[[], None],
     ) -> None:
         self._desk = desk
         self._claimant = claimant
-        self._at_work = at_work
-        self._marks = marks
+        self._roster = roster
+        self._winding = winding
+        self._may = may
         self._begin = begin
         self._wake = wake
         self._is_allowed = False
@@ -78,36 +82,45 @@ class Succession:
 
         A settlement that is handed over later is not waited for: its end wakes the tick.
         """
-        if self._is_allowed and (self._look is None or self._is_over_well(self._look)):
+        if self._is_open() and self._may():
             self._look = asyncio.create_task(self._follow(), name="succession")
 
-    def _is_over_well(self, look: asyncio.Task[None]) -> bool:
-        return look.done() and not look.cancelled() and look.exception() is None
+    def _is_open(self) -> bool:
+        """Whether the loop waits, and no look is under way or has failed."""
+        look = self._look
+        is_free = look is None or (look.done() and not look.cancelled() and look.exception() is None)
+        return self._is_allowed and is_free
 
     async def _follow(self) -> None:
-        at_work, marks = self._at_work(), self._marks()
+        at_work = self._roster.at_work()
 
         def write(tx: Tx) -> tuple[Taken, bool]:
-            marks(tx)
+            self._winding.write_marks(tx)
             return self._take(tx, at_work)
 
         is_enough = False
         try:
-            taken, is_enough = await self._desk.database.write(write)
-            self._begin(taken)
+            # A store that could not be written is the tick's to tell of, if it still cannot.
+            with contextlib.suppress(StoreUnusable):
+                taken, is_enough = await self._desk.database.write(write)
+                self._winding.marked()
+                self._begin(taken)
         finally:
             if not is_enough:
                 self._wake()
             elif self._rested is None:
                 self._rested = asyncio.get_running_loop().call_later(_REST, self._wake)
 
-    def _take(self, tx: Tx, at_work: dict[str, Phase]) -> tuple[Taken, bool]:
+    def _take(self, tx: Tx, at_work: list[Unit]) -> tuple[Taken, bool]:
         """What was taken, and whether nothing else needs to be seen to at once."""
         desk, claimant = self._desk, self._claimant
         now = desk.clock.now()
-        if not glance.look(tx, claimant.holder, now, desk.station).is_calm(now):
+        if not self._may() or not glance.look(tx, claimant.holder, now, desk.station).is_calm(now):
             return [], False
-        running = (at_work | leases.phases_run_by(tx, claimant.holder)).values()
+        names = {unit.id for unit in at_work}
+        by_rows = leases.phases_run_by(tx, claimant.holder)
+        running = [unit.phase for unit in at_work]
+        running += [phase for name, phase in by_rows.items() if name not in names]
         caps = desk.config.harness.concurrency
         found = admission.admit(tx, caps, running, admission.Selection(), 0, station=desk.station)
         for unit in found:

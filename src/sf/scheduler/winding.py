@@ -46,20 +46,15 @@ class Winding:
                 await self.mark()
 
     async def mark(self) -> None:
-        """Mark them in a transaction of their own, unless another one has taken that over."""
+        """Mark them in a transaction of their own, unless another one has done so."""
         if self._to_mark:
-            await self._desk.database.write(self.marks())
+            await self._desk.database.write(self.write_marks)
+            self.marked()
 
-    def marks(self) -> Callable[[Tx], None]:
-        """What marks them in whatever transaction comes next: a mark needs no commit of its own.
+    def write_marks(self, tx: Tx) -> None:
+        """Mark them in whatever transaction comes next: a mark needs no commit of its own."""
+        units.wound_up(tx, self._to_mark, self._desk.clock.now())
 
-        Where that fails the session ends, and the next one winds them up again.
-        """
-        unit_ids, self._to_mark = self._to_mark, []
-
-        def write(tx: Tx) -> None:
-            now = self._desk.clock.now()
-            for unit_id in unit_ids:
-                units.wound_up(tx, unit_id, now)
-
-        return write
+    def marked(self) -> None:
+        """The transaction that marked them is on disk."""
+        self._to_mark.clear()

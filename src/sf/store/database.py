@@ -1,9 +1,9 @@
 """One database, one writer thread, one reading connection.
 
-Writes share a commit with those that arrive while they are carried out: each can fail alone, and none is
-answered before the commit is on disk (a claim that is lost is a unit run twice). A write that failed with the
-database is reported and never repeated here: whether its commit arrived is not known. The next one gets a new
-connection.
+Writes share a commit with those that arrive while they are carried out: each can be refused alone, and none
+is answered before the commit is on disk (a claim that is lost is a unit run twice). Where the database fails,
+all that share the commit have failed. They are told so and never repeated here: whether the commit arrived is
+not known. The next one gets a new connection.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class Database:
         with contextlib.suppress(*self._engine.errors):
             self._writer.rollback()
         for job in group:
-            job.error = error
+            job.error = job.error or error
 
     def _run(self, job: _Job, *, nested: bool) -> bool:
         """Carry a job out, in a savepoint beside others that are kept; whether it is to be kept."""

@@ -28,7 +28,7 @@ class Glance(msgspec.Struct, frozen=True):
     called_off: int
     """Units that this holder still runs although they were called off."""
     to_put_away: int
-    """Units that have ended and whose worktree is still to be seen to."""
+    """Units that have ended and whose worktree is still to be seen to, or could not be put away."""
 
     @property
     def next_due(self) -> Instant | None:

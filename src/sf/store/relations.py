@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from sf.domain.clock import Instant
 from sf.domain.units import Unit
 from sf.store import sql, units
@@ -55,6 +57,22 @@ def lane_owner(tx: Tx, slice_id: str) -> str | None:
     """The task that owns the slice's worktree, if one does."""
     row = tx.one(_Q["lane_owner"], id=slice_id)
     return row["lane_owner"] if row else None
+
+
+class Ties(msgspec.Struct, frozen=True):
+    """How many rows of others hang on a unit."""
+
+    questions: int
+    """Open questions and blockers of its own."""
+    dependents: int
+    """Units that wait for it, or waited."""
+
+
+def ties(tx: Tx, unit_id: str) -> Ties:
+    """What hangs on a unit, in one look."""
+    row = tx.one(_Q["ties"], id=unit_id)
+    assert row is not None
+    return Ties(row["questions"], row["dependents"])
 
 
 def downstream(tx: Tx, unit_id: str) -> list[str]:

@@ -166,9 +166,11 @@ def record(tx: Tx, lease: Lease, by: Payer, *, model: str, usage: Usage, now: In
 def settle_open(tx: Tx, run_id: str, how: Settled, now: Instant) -> int:
     """Settle what a run left open, and let go what it had promised itself; how many requests there were."""
     left = tx.all(_Q["open_of_run"], run=run_id)
-    for promised in (row for row in left if row["model"] == _PROMISE):
+    promised = [row for row in left if row["model"] == _PROMISE]
+    if promised:
         tx.run(_Q["drop_promise"], run=run_id)
-        _post(tx, _keys(promised), reserved=-promised["estimate_micro_usd"])
+    for row in promised:
+        _post(tx, _keys(row), reserved=-row["estimate_micro_usd"])
     requests = [row["id"] for row in left if row["model"] != _PROMISE]
     for spend_id in requests:
         settle(tx, spend_id, how, now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -251,9 +251,10 @@ def to_wind_up(tx: Tx, station: str = "") -> list[Unit]:
     return [unit_of(row) for row in tx.all(_Q["to_wind_up"], station=station)]
 
 
-def wound_up(tx: Tx, unit_id: str, now: Instant) -> None:
-    """Everything that follows a unit's end is done."""
-    tx.run(_Q["wound_up"], id=unit_id, now=now)
+def wound_up(tx: Tx, unit_ids: Sequence[str], now: Instant) -> None:
+    """Everything that follows the end of these units is done."""
+    if unit_ids:
+        tx.run(_Q["wound_up"], ids=msgspec.json.encode(unit_ids).decode(), now=now)
 
 
 def transitions(tx: Tx, unit_id: str) -> list[Row]:

@@ -31,6 +31,11 @@ DELETE FROM task_blockers WHERE task_id = :id
 -- name: no_blockers
 UPDATE units SET open_blockers = 0 WHERE id = :id
 
+-- name: ties
+SELECT (SELECT COUNT(*) FROM session_blockers WHERE unit_id = :id AND resolved_at IS NULL)
+  + (SELECT COUNT(*) FROM attention WHERE unit_id = :id AND closed_at IS NULL) AS questions,
+  (SELECT COUNT(*) FROM task_blockers WHERE blocked_by = :id) AS dependents
+
 -- name: downstream
 SELECT u.id FROM task_blockers b JOIN units u ON u.id = b.task_id WHERE b.blocked_by = :id ORDER BY u.created_at, u.id
 

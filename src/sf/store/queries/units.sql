@@ -85,7 +85,10 @@ ORDER BY archived_at, id DESC
 UPDATE units SET station = :station WHERE id = :id AND station IS NULL AND wound_up_at IS NULL
 
 -- name: wound_up
-UPDATE units SET wound_up_at = :now WHERE id = :id
+UPDATE units SET wound_up_at = :now WHERE id IN (SELECT value FROM json_each(:ids))
+
+-- name: wound_up @postgres
+UPDATE units SET wound_up_at = :now WHERE id IN (SELECT value FROM json_array_elements_text(CAST(:ids AS json)))
 
 -- name: add_blocker
 INSERT INTO task_blockers (task_id, blocked_by) VALUES (:unit, :upstream)
