@@ -95,16 +95,17 @@ class _Huey:
     """Tasks with stored results, queued before the clock starts."""
 
     def __init__(self, path: Path, workers: int) -> None:
-        logging.getLogger("huey").setLevel(logging.ERROR)
         self._huey: Any = peers.load("huey").SqliteHuey(filename=str(path), fsync=True)
         self._task = self._huey.task()(_nothing)
         self._stored = 0
         self._workers = workers
+        self._log_file = path.with_suffix(".log")
 
     async def drain(self) -> float:
         """Threads that take and execute until the queue is empty: its consumer without the waits."""
         self._queue()
         threads = [threading.Thread(target=self._work) for _ in range(self._workers)]
+        logging.getLogger("huey").setLevel(logging.ERROR)
         watch = Stopwatch()
         for thread in threads:
             thread.start()
@@ -116,6 +117,15 @@ class _Huey:
 
     async def consume(self) -> float:
         """Its own consumer with its threads, from its start until the last result is stored."""
+        logging.getLogger("huey").setLevel(logging.ERROR)
+        return await self._consume()
+
+    async def consume_logging(self) -> float:
+        """The same with the log that its command line sets up: two lines for each task, in a file."""
+        with _logging(self._log_file, self._workers):
+            return await self._consume()
+
+    async def _consume(self) -> float:
         self._queue()
         consumer = self._huey.create_consumer(workers=self._workers, periodic=False)
         last = asyncio.Event()
@@ -150,6 +160,20 @@ def _nothing() -> int:
 
 
 @contextmanager
+def _logging(file: Path, workers: int) -> Iterator[None]:
+    """Huey logs to a file, in the format and at the level that its command line gives it by default."""
+    logger, options = logging.getLogger("huey"), peers.load("huey.consumer_options")
+    options.ConsumerConfig(workers=workers, logfile=str(file)).setup_logger(logger)
+    (handler,) = logger.handlers
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        handler.close()
+
+
+@contextmanager
 def _own_signals() -> Iterator[None]:
     """The handlers that were there, after a consumer has put up its own."""
     before = {number: signal.getsignal(number) for number in _SIGNALS}
@@ -174,13 +198,18 @@ async def _measured(scratch: Path, number: int, word: str, most_ratio: float | N
             "rows": _Rows(ground, number).drain,
             "threads": huey.drain,
             "consumer": huey.consume,
+            "logging": huey.consume_logging,
         }
         found = await medians(contenders, _ROUNDS)
     what = f"10,000 null units, {word} at a time, each"
-    peers_of_it = {f"Huey task, {word} threads": "threads", "Huey task, its consumer": "consumer"}
+    peers_of_it = {
+        "Huey task, its consumer and its log": "logging",
+        "Huey task, its consumer, silent": "consumer",
+        f"Huey task, {word} threads, silent": "threads",
+    }
     rows = [
         Row(what, found["ours"], "s", peer, found[name], most_ratio=most_ratio)
         for peer, name in peers_of_it.items()
     ]
     alone = f"their rows alone, {word} in a commit, each"
-    return [*rows, Row(alone, found["rows"], "s", next(iter(peers_of_it)), found["threads"])]
+    return [*rows, Row(alone, found["rows"], "s", f"Huey task, {word} threads, silent", found["threads"])]

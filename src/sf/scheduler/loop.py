@@ -278,7 +278,6 @@ class Loop:
         now, rules = self._desk.clock.now(), self._desk.rules
 
         def write(tx: Tx) -> tuple[list[tuple[Unit, Lease]], bool]:
-            self._winding.write_marks(tx)
             present = [units.get(tx, seen.id) for seen in batch]
             same = [unit for unit, seen in zip(present, batch, strict=True) if unit.attempt == seen.attempt]
             out_of_turn = self._selection.force is not None
@@ -287,8 +286,7 @@ class Loop:
             names = {unit.id for unit, _ in taken}
             return taken, any(units.get(tx, seen.id) != seen for seen in batch if seen.id not in names)
 
-        taken, changed = await self._desk.database.write(write)
-        self._winding.marked()
+        taken, changed = await self._winding.marking(write)
         if changed:
             # Another autopilot may have been first: what is left to do is not what this tick saw.
             self.wake()

@@ -93,17 +93,11 @@ class Succession:
 
     async def _follow(self) -> None:
         at_work = self._roster.at_work()
-
-        def write(tx: Tx) -> tuple[Taken, bool]:
-            self._winding.write_marks(tx)
-            return self._take(tx, at_work)
-
         is_enough = False
         try:
             # A store that could not be written is the tick's to tell of, if it still cannot.
             with contextlib.suppress(StoreUnusable):
-                taken, is_enough = await self._desk.database.write(write)
-                self._winding.marked()
+                taken, is_enough = await self._winding.marking(lambda tx: self._take(tx, at_work))
                 self._begin(taken)
         finally:
             if not is_enough:

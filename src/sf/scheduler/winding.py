@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from sf.domain import events
 from sf.errors import HookFailed, HookUntold
@@ -10,6 +11,8 @@ from sf.harness.desk import Desk
 from sf.scheduler import closing
 from sf.store import units
 from sf.store.tx import Tx
+
+T = TypeVar("T")
 
 
 class Winding:
@@ -19,7 +22,7 @@ class Winding:
         self._desk = desk
         self._abort = abort
         self._seen: set[str] = set()
-        self._to_mark: list[str] = []
+        self._to_mark: set[str] = set()
 
     async def wind_up(self) -> None:
         """Wind up what has ended since the last time."""
@@ -40,7 +43,7 @@ class Winding:
                 )
                 self._desk.announce(events.WARNING, unit.id, detail=f"could not be wound up: {error}")
                 continue
-            self._to_mark.append(unit.id)
+            self._to_mark.add(unit.id)
             if self._desk.hooks.commands("post_unit"):
                 # At once, so that whoever dies while another unit's are told does not tell these again.
                 await self.mark()
@@ -48,13 +51,16 @@ class Winding:
     async def mark(self) -> None:
         """Mark them in a transaction of their own, unless another one has done so."""
         if self._to_mark:
-            await self._desk.database.write(self.write_marks)
-            self.marked()
+            await self.marking(lambda tx: None)
 
-    def write_marks(self, tx: Tx) -> None:
-        """Mark them in whatever transaction comes next: a mark needs no commit of its own."""
-        units.wound_up(tx, self._to_mark, self._desk.clock.now())
+    async def marking(self, work: Callable[[Tx], T]) -> T:
+        """Carry out a write and mark them in its transaction: a mark needs no commit of its own."""
+        marks, now = tuple(self._to_mark), self._desk.clock.now()
 
-    def marked(self) -> None:
-        """The transaction that marked them is on disk."""
-        self._to_mark.clear()
+        def write(tx: Tx) -> T:
+            units.wound_up(tx, marks, now)
+            return work(tx)
+
+        done = await self._desk.database.write(write)
+        self._to_mark.difference_update(marks)
+        return done
