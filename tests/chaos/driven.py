@@ -101,12 +101,11 @@ class Driven:
 
     def take(self, seen: Unit, holder: str, *, out_of_turn: bool = False) -> Lease | None:
         """Claim as someone who looked at some time."""
-        rules = self.ground.rules
-        take = claims.take_out_of_turn if out_of_turn else claims.take
-        claimed = self.ground.write(
-            lambda tx: take(tx, seen, holder=holder, host="h", rules=rules, now=self.ground.now)
+        by, rules, now = claims.Claimant(holder, "h"), self.ground.rules, self.ground.now
+        taken, _ = self.ground.write(
+            lambda tx: claims.take_seen(tx, [seen], by, rules, now, out_of_turn=out_of_turn)
         )
-        return claimed[1] if claimed else None
+        return taken[0][1] if taken else None
 
     def claim(self, piece: Piece, holder: str, *, out_of_turn: bool = False) -> None:
         """Take a unit that is ready; at its limit it is parked."""

@@ -272,6 +272,55 @@ async def test_a_store_that_fails_once_behind_a_settlement_ends_the_session_in_o
         assert not runs.of_unit(database.read, "task/a2")
 
 
+async def test_a_look_that_fails_alone_ends_the_session_in_order(tmp_path: Path) -> None:
+    """The settlement before it was refused, so the look has the commit to itself."""
+    async with opened(tmp_path / "project", ONE) as ground:
+        await ground.plant(2, "a")
+        desk = ground.desk
+        database, rules = desk.database, desk.rules
+
+        async def crew(unit: Unit, lease: Lease) -> Finished:
+            await asyncio.sleep(_QUEUED)
+            transact(database.place, lambda tx: recovery.interrupt(tx, unit, rules, desk.clock.now()))
+            execute(database.place, "ALTER TABLE intents RENAME TO hidden")
+            return await done_at_once(unit, lease)
+
+        result = await ground.loop(crew).run()
+        assert result.ending == "failed"
+        assert result.detail.startswith("what comes next could not be claimed: cannot write"), result.detail
+
+
+async def test_a_run_without_a_lease_does_not_end_the_session(tmp_path: Path) -> None:
+    """Nobody is told what it found amiss in the configuration: whoever has its unit now finds that out."""
+    async with opened(tmp_path / "project", ONE) as ground:
+        await ground.plant(2, "a")
+        desk, begun = ground.desk, []
+
+        async def crew(unit: Unit, lease: Lease) -> Finished:
+            begun.append(unit.id)
+            await asyncio.sleep(_QUEUED)
+            if len(begun) > 1:
+                return await done_at_once(unit, lease)
+            rules = desk.rules
+            transact(desk.database.place, lambda tx: recovery.interrupt(tx, unit, rules, desk.clock.now()))
+            return Finished(o.Unconfigured("no_key", "there is no key"), Ending())
+
+        result = await ground.loop(crew).run()
+        assert result.ending == "done", result
+        assert begun == ["task/a1", "task/a1", "task/a2"]
+
+
+async def test_to_stop_is_told_also_while_the_end_is(tmp_path: Path) -> None:
+    async with opened(tmp_path / "project", ONE) as ground:
+        await ground.plant(1, "a")
+        heard: list[str] = []
+        ground.desk.bus.subscribe(lambda event: heard.append(event.name))
+        loop = ground.loop(done_at_once)
+        await loop.run()
+        loop.stop()
+        assert heard[-1] == events.STOPPING
+
+
 async def test_a_claim_that_fails_ends_the_loop_and_nothing_follows_it(tmp_path: Path) -> None:
     """What runs beside is interrupted, and its own end is followed by nothing."""
     async with opened(tmp_path / "project", TWO) as ground:

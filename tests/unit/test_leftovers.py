@@ -9,7 +9,7 @@ import pytest
 from sf.domain import outcomes as o
 from sf.domain.phases import Phase
 from sf.domain.spending import Caps
-from sf.domain.units import HoldKind, Status
+from sf.domain.units import HoldKind, Status, Unit
 from sf.scheduler import claims, recovery
 from sf.store import attention, runs, spending, units
 from tests.support.ground import Ground, Refused
@@ -79,25 +79,28 @@ def test_an_old_look_does_not_park_a_unit_that_has_moved_on(ground: Ground) -> N
     name = ground.plant(adhoc=True)
     ground.write(lambda tx: units.allow_runs(tx, name, 0))
     seen = ground.unit(name)
-
-    def take() -> None:
-        assert (
-            ground.write(
-                lambda tx: claims.take(tx, seen, holder="b", host="h", rules=ground.rules, now=ground.now)
-            )
-            is None
-        )
-
-    take()
-    take()
+    assert not taken(ground, seen)
+    assert not taken(ground, seen)
     assert ground.unit(name).hold_kind is HoldKind.RUN_LIMIT
     assert len(attention.of_unit(ground.read, name)) == len(ground.blockers(name)) == 1, "asked once"
     ground.intend("reply", question_id=name, answer="again")
-    take()
-    assert ground.unit(name).hold_kind is None, "more runs were allowed meanwhile"
+    assert taken(ground, seen), "more runs were allowed meanwhile"
+    assert not taken(ground, seen)
+
+
+def test_an_old_look_does_not_park_a_unit_that_was_called_off(ground: Ground) -> None:
+    name = ground.plant(adhoc=True)
+    ground.write(lambda tx: units.allow_runs(tx, name, 0))
+    seen = ground.unit(name)
     ground.intend("abandon", unit_id=name, reason="enough")
-    take()
+    assert not taken(ground, seen)
     assert (ground.unit(name).status, attention.of_unit(ground.read, name)) == (Status.CANCELED, [])
+
+
+def taken(ground: Ground, seen: Unit) -> bool:
+    """Whether a unit that was looked at some time ago could be taken."""
+    by, rules, now = claims.Claimant("b", "h"), ground.rules, ground.now
+    return bool(ground.write(lambda tx: claims.take_seen(tx, [seen], by, rules, now))[0])
 
 
 def test_a_planned_task_that_is_forced_out_of_turn_passes_research_all_the_same(ground: Ground) -> None:

@@ -15,13 +15,17 @@ def priority_key(unit: Unit) -> tuple[int, bool, int, int, str]:
     return (explicit, unit.open_blockers > 0, RANK[unit.phase], unit.created_at, unit.id)
 
 
+def claimable(unit: Unit) -> bool:
+    """Whether a run of the unit could begin, whatever it waits for: it is open, at rest, and not parked."""
+    return (
+        unit.status in _WAITING and not unit.terminal and unit.archived_at is None and unit.hold_kind is None
+    )
+
+
 def eligible(unit: Unit, now: Instant) -> bool:
     """Whether the unit could be dispatched now, caps aside."""
     return (
-        unit.status in _WAITING
-        and not unit.terminal
-        and unit.archived_at is None
-        and unit.hold_kind is None
+        claimable(unit)
         and unit.open_blockers == 0
         and unit.open_children == 0
         and unit.parent_ready

@@ -10,6 +10,7 @@ from sf.domain import events
 from sf.domain.clock import Instant
 from sf.domain.ids import ulid
 from sf.domain.phases import Phase
+from sf.domain.queue import claimable
 from sf.domain.runs import Lease
 from sf.domain.units import HoldKind, Unit
 from sf.harness import lifecycle
@@ -28,18 +29,36 @@ class Claimant(msgspec.Struct, frozen=True):
     station: str = ""
 
 
+Taken = list[tuple[Unit, Lease]]
+
+
+def take_seen(
+    tx: Tx, seen: Sequence[Unit], by: Claimant, rules: Rules, now: Instant, *, out_of_turn: bool = False
+) -> tuple[Taken, bool]:
+    """`take` units that were looked at before this transaction; and whether one is not as it was.
+
+    One that another has run since is not the one that was looked at.
+    """
+    present = [units.get(tx, unit.id) for unit in seen]
+    same = [unit for unit, before in zip(present, seen, strict=True) if unit.attempt == before.attempt]
+    taken = take_all(tx, same, by, rules, now, out_of_turn=out_of_turn)
+    names = {unit.id for unit, _ in taken}
+    return taken, any(units.get(tx, unit.id) != unit for unit in seen if unit.id not in names)
+
+
 def take_all(
     tx: Tx, batch: Sequence[Unit], by: Claimant, rules: Rules, now: Instant, *, out_of_turn: bool = False
-) -> list[tuple[Unit, Lease] | None]:
-    """`take` each of them."""
+) -> Taken:
+    """`take` each of them that can be."""
     if batch and by.station:
         # Others write to the store as well, by clocks of their own.
         floor.rise(tx)
     one = take_out_of_turn if out_of_turn else take
-    return [
+    tried = [
         one(tx, unit, holder=by.holder, host=by.host, station=by.station, rules=rules, now=now)
         for unit in batch
     ]
+    return [claimed for claimed in tried if claimed is not None]
 
 
 def take_out_of_turn(
@@ -82,9 +101,9 @@ def take(
 
     The unit is given as this transaction has read it.
     """
+    if not claimable(unit):
+        return None
     if unit.attempt >= unit.run_allowance:
-        if units.get(tx, unit.id) != unit:
-            return None
         detail = f"{unit.attempt} runs were made for it; a person must allow more"
         lifecycle.hold(tx, unit, HoldKind.RUN_LIMIT, detail, rules, now)
         return None

@@ -19,7 +19,6 @@ from sf.domain import events
 from sf.domain.attention import back_pressure
 from sf.domain.clock import Instant
 from sf.domain.phases import Phase
-from sf.domain.runs import Lease
 from sf.domain.units import Unit
 from sf.errors import HookFailed, StoreUnusable
 from sf.harness.desk import Desk
@@ -36,7 +35,6 @@ from sf.scheduler.upkeep import Upkeep
 from sf.scheduler.winding import Winding
 from sf.store import sessions, units
 from sf.store.glance import Glance
-from sf.store.tx import Tx
 
 _READY_LATE = "a unit became ready at the very end: sf auto"
 Ending = Literal["done", "waiting", "paused", "budget", "failed", "interrupted"]
@@ -80,13 +78,20 @@ class Loop:
         )
         self._winding = Winding(desk, self._abort)
         self._succession = Succession(
-            desk, self._claimant, self._roster, self._winding, self._may_follow, self._begin, self.wake
+            desk,
+            self._claimant,
+            self._roster,
+            self._winding,
+            may=self._may_follow,
+            begin=self._begin,
+            fail=self._fail,
+            wake=self.wake,
         )
         self._abandoned: list[str] = []
         self._started_at = desk.clock.now()
         self._dispatched = 0
         self._paused = False
-        self._stopping = False
+        self._stopping = self._closed = False
         self._failure = ""
         self._due: Instant | None = None
 
@@ -127,7 +132,8 @@ class Loop:
             return Result("interrupted", abandoned=tuple(self._abandoned), started_at=self._started_at)
         finally:
             # What is still being claimed, if this was canceled twice, is not to begin.
-            self._stopping = True
+            self._closed = True
+            await self._succession.over()
             await self._roster.end()
             renewal.cancel()
             (desk.project.runtime / DRIFT_FILE).unlink(missing_ok=True)
@@ -151,7 +157,7 @@ class Loop:
 
     def _stopped(self) -> bool:
         """Whether nothing more is to be dispatched for good."""
-        return self._stopping or self._paused or bool(self._failure)
+        return self._stopping or self._closed or self._paused or bool(self._failure)
 
     def _halted(self) -> bool:
         """Whether nothing is to be dispatched now."""
@@ -275,25 +281,18 @@ class Loop:
 
     async def _claim(self, batch: list[Unit]) -> int:
         """Take the units in one transaction and begin the runs of those that could be taken; how many."""
-        now, rules = self._desk.clock.now(), self._desk.rules
-
-        def write(tx: Tx) -> tuple[list[tuple[Unit, Lease]], bool]:
-            present = [units.get(tx, seen.id) for seen in batch]
-            same = [unit for unit, seen in zip(present, batch, strict=True) if unit.attempt == seen.attempt]
-            out_of_turn = self._selection.force is not None
-            tried = claims.take_all(tx, same, self._claimant, rules, now, out_of_turn=out_of_turn)
-            taken = [claimed for claimed in tried if claimed is not None]
-            names = {unit.id for unit, _ in taken}
-            return taken, any(units.get(tx, seen.id) != seen for seen in batch if seen.id not in names)
-
-        taken, changed = await self._winding.marking(write)
+        now, rules, claimant = self._desk.clock.now(), self._desk.rules, self._claimant
+        out_of_turn = self._selection.force is not None
+        taken, changed = await self._winding.marking(
+            lambda tx: claims.take_seen(tx, batch, claimant, rules, now, out_of_turn=out_of_turn)
+        )
         if changed:
             # Another autopilot may have been first: what is left to do is not what this tick saw.
             self.wake()
         self._begin(taken)
         return len(taken)
 
-    def _begin(self, taken: list[tuple[Unit, Lease]]) -> None:
+    def _begin(self, taken: claims.Taken) -> None:
         """Begin the runs of units that were claimed."""
         self._dispatched += len(taken)
         for unit, lease in taken:
@@ -314,7 +313,8 @@ class Loop:
         """
         hooks = self._desk.hooks
         is_hooked = hooks.commands("pre_dispatch") or hooks.commands("post_unit")
-        return self._selection.is_all and not (is_hooked or self._halted() or self._house.crowded)
+        is_ending = self._halted() or self._roster.is_unconfigured
+        return self._selection.is_all and not (is_hooked or is_ending or self._house.crowded)
 
     async def _may_dispatch(self, unit: Unit) -> bool:
         """Ask the PreDispatch hooks; a refusal stops the session."""

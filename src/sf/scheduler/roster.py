@@ -47,6 +47,8 @@ class Roster:
         self._units: dict[str, Unit] = {}
         self._settling: set[str] = set()
         self._begun: set[str] = set()
+        self.is_unconfigured = False
+        """Whether a run was ended by what is configured: its unit is ready again, and is not to be taken."""
 
     def __len__(self) -> int:
         """How many there are."""
@@ -109,11 +111,10 @@ class Roster:
         try:
             finished = await self._conduct(unit, lease)
             self._settling.add(lease.run_id)
-            if isinstance(finished.outcome, o.Unconfigured):
-                # Before its unit is ready again, or it would be taken once more.
-                self._fail(f"{finished.outcome.message} [{finished.outcome.code}]")
             self._ending()
             await self._settle(lease, finished)
+            if isinstance(finished.outcome, o.Unconfigured):
+                self._fail(f"{finished.outcome.message} [{finished.outcome.code}]")
         except LeaseLost as error:
             self._desk.log.warning("run discarded", unit_id=unit.id, unit_type=unit.type, error=error.line())
         except SfError as error:
@@ -134,6 +135,7 @@ class Roster:
 
         def write(tx: Tx) -> None:
             unit = settle.settle(tx, lease, outcome, finished.ending, rules, now)
+            self.is_unconfigured |= isinstance(outcome, o.Unconfigured)
             if breach is not None and not unit.terminal:
                 wanted = settle.wanted_anew(tx, lease, breach)
                 replies.ask_for_session(tx, unit, wanted, rules, now, station)

@@ -11,18 +11,16 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 
 from sf.domain import events
-from sf.domain.runs import Lease
 from sf.domain.units import Unit
 from sf.errors import StoreUnusable
 from sf.harness.desk import Desk
 from sf.scheduler import admission, claims
-from sf.scheduler.claims import Claimant
+from sf.scheduler.claims import Claimant, Taken
 from sf.scheduler.roster import Roster
 from sf.scheduler.winding import Winding
 from sf.store import glance, leases
 from sf.store.tx import Tx
 
-Taken = list[tuple[Unit, Lease]]
 _REST = 0.05
 """Seconds until the tick sees to what can be seen to together, when the next runs have begun without it."""
 
@@ -30,8 +28,8 @@ _REST = 0.05
 class Succession:
     """One look at a time, while the loop waits.
 
-    `may` says whether anything is to be taken at all, also to the writer; `begin` is told what was taken, and
-    `wake` that a tick is due.
+    `may` says whether anything is to be taken at all, also to the writer; `begin` is told what was taken,
+    `fail` what ends the session, and `wake` that a tick is due.
     """
 
     def __init__(
@@ -40,8 +38,10 @@ class Succession:
         claimant: Claimant,
         roster: Roster,
         winding: Winding,
+        *,
         may: Callable[[], bool],
         begin: Callable[[Taken], None],
+        fail: Callable[[str], None],
         wake: Callable[[], None],
     ) -> None:
         self._desk = desk
@@ -50,6 +50,7 @@ class Succession:
         self._winding = winding
         self._may = may
         self._begin = begin
+        self._fail = fail
         self._wake = wake
         self._is_allowed = False
         self._look: asyncio.Task[None] | None = None
@@ -68,14 +69,18 @@ class Succession:
             yield
         finally:
             self._is_allowed = False
-            if self._look is not None:
-                await asyncio.wait({self._look})
+            await self.over()
             if self._rested is not None:
                 self._rested.cancel()
                 self._rested = None
         look, self._look = self._look, None
         if look is not None:
             look.result()
+
+    async def over(self) -> None:
+        """Wait until what is being looked for has begun, or will not."""
+        if self._look is not None:
+            await asyncio.wait({self._look})
 
     def follow(self) -> None:
         """Look for what comes next, behind every settlement that is handed to the writer in this moment.
@@ -95,10 +100,11 @@ class Succession:
         at_work = self._roster.at_work()
         is_enough = False
         try:
-            # A store that could not be written is the tick's to tell of, if it still cannot.
-            with contextlib.suppress(StoreUnusable):
-                taken, is_enough = await self._winding.marking(lambda tx: self._take(tx, at_work))
-                self._begin(taken)
+            taken, is_enough = await self._winding.marking(lambda tx: self._take(tx, at_work))
+            self._begin(taken)
+        except StoreUnusable as error:
+            # Whether it was written may not be known: what was claimed then is found by the next start.
+            self._fail(f"what comes next could not be claimed: {error.line()}")
         finally:
             if not is_enough:
                 self._wake()
@@ -119,6 +125,5 @@ class Succession:
         found = admission.admit(tx, caps, running, admission.Selection(), 0, station=desk.station)
         for unit in found:
             tx.announce(events.Event(events.PRE_DISPATCH, now, unit.id, {"phase": unit.phase.value}))
-        tried = claims.take_all(tx, found, claimant, desk.rules, now)
-        taken = [claimed for claimed in tried if claimed is not None]
+        taken = claims.take_all(tx, found, claimant, desk.rules, now)
         return taken, bool(taken) and len(taken) == len(found)
