@@ -97,6 +97,15 @@ def test_an_old_look_does_not_park_a_unit_that_was_called_off(ground: Ground) ->
     assert (ground.unit(name).status, attention.of_unit(ground.read, name)) == (Status.CANCELED, [])
 
 
+def test_a_unit_whose_run_is_called_off_is_archived_as_it_is_told(ground: Ground) -> None:
+    """By the supervisor: nobody had canceled it before."""
+    name = ground.plant(adhoc=True)
+    lease = ground.claim(name)
+    assert lease is not None
+    settled = ground.settle(lease, o.CalledOff("canceled_by_supervisor"))
+    assert (settled.status, settled.archived_at) == (Status.CANCELED, ground.now)
+
+
 def taken(ground: Ground, seen: Unit) -> bool:
     """Whether a unit that was looked at some time ago could be taken."""
     by, rules, now = claims.Claimant("b", "h"), ground.rules, ground.now

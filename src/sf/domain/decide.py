@@ -71,8 +71,9 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def settled(unit: Unit, move: Move, now: Instant) -> Unit:
-    """The unit as it stands after a move, with no claim; a complete one is archived."""
+    """The unit as it stands after a move, with no claim; one that has ended is archived."""
     phase = move.steps[-1].to if move.steps else unit.phase
+    has_ended = phase is Phase.COMPLETE or move.status is Status.CANCELED
     return msgspec.structs.replace(
         unit,
         phase=phase,
@@ -85,7 +86,7 @@ def settled(unit: Unit, move: Move, now: Instant) -> Unit:
         plan_version=unit.plan_version + move.replan,
         claim_holder=None,
         claim_until=None,
-        archived_at=now if phase is Phase.COMPLETE else unit.archived_at,
+        archived_at=now if has_ended else unit.archived_at,
         updated_at=now,
     )
 
