@@ -214,6 +214,15 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
     assert [span["attrs"]["n"] for span in trace.read(file)] == [1]
 
 
+def test_a_span_that_comes_after_the_end_holds_nobody_up(tmp_path: Path) -> None:
+    tracer = Tracer(tmp_path, buffer=1)
+    tracer.close()
+    late = threading.Thread(target=lambda: [emit(tracer, number) for number in range(3)], daemon=True)
+    late.start()
+    late.join(timeout=10)
+    assert not late.is_alive()
+
+
 @pytest.mark.conforms("C-33")
 def test_spans_written_after_a_crash_can_be_read(tmp_path: Path) -> None:
     tracer = Tracer(tmp_path)

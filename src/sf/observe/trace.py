@@ -53,10 +53,9 @@ class Tracer:
         self._thread.start()
 
     def emit(self, span: Span) -> None:
-        """Hand a span over; blocks briefly rather than lose one."""
+        """Hand a span over; blocks briefly rather than lose one, unless nobody writes any more."""
         with self._changed:
-            while len(self._spans) >= self._most:
-                self._changed.wait()
+            self._changed.wait_for(lambda: len(self._spans) < self._most or self._is_closing)
             self._spans.append(span)
             if len(self._spans) in (1, self._most):
                 self._changed.notify_all()

@@ -151,8 +151,8 @@ class OwnedRepository:
             if not await self._is_whole(commit):
                 await self._bring(commit)
             await self.set_ref(f"refs/sf/base/{commit}", commit)
-            for name, base in (await self.refs("refs/sf/base/")).items():
-                if base != commit and await self.is_ancestor(base, commit):
+            for name, base in (await self.refs("refs/sf/base/", within=commit)).items():
+                if base != commit:
                     # Another command of sf's may have been faster.
                     with contextlib.suppress(BranchMoved):
                         await self.delete_ref(name, base)
@@ -212,10 +212,12 @@ class OwnedRepository:
         )
         return output.code == 0
 
-    async def refs(self, prefix: str) -> dict[str, str]:
-        """Return the refs below `prefix` and their commits."""
+    async def refs(self, prefix: str, *, within: str | None = None) -> dict[str, str]:
+        """Return the refs below `prefix` and their commits; with `within`, those that this commit reaches."""
+        reached = [] if within is None else [f"--merged={within}"]
         output = await self.git.run(
-            "for-each-ref", "--format=%(objectname) %(refname)", prefix.rstrip("/"), git_dir=self._path
+            *("for-each-ref", *reached, "--format=%(objectname) %(refname)", prefix.rstrip("/")),
+            git_dir=self._path,
         )
         pairs = (line.split(" ", 1) for line in output.text().splitlines())
         return {name: commit for commit, name in pairs}
