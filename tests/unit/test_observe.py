@@ -217,7 +217,12 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
 def test_a_span_that_comes_after_the_end_holds_nobody_up(tmp_path: Path) -> None:
     tracer = Tracer(tmp_path, buffer=1)
     tracer.close()
-    late = threading.Thread(target=lambda: [emit(tracer, number) for number in range(3)], daemon=True)
+
+    def work() -> None:
+        for number in range(3):
+            emit(tracer, number)
+
+    late = threading.Thread(target=work, daemon=True)
     late.start()
     late.join(timeout=10)
     assert not late.is_alive()
