@@ -16,7 +16,6 @@ from sf.harness import artifacts, lessons
 from sf.harness.attempt import run_hook
 from sf.harness.desk import Desk
 from sf.harness.results import Told, unit_result
-from sf.harness.workshop import Workshop
 from sf.scheduler import landed, unit_hooks
 from sf.store import leases, runs, sessions, units
 from sf.workspaces.refusals import CheckoutBusy
@@ -112,29 +111,15 @@ async def _put_away(desk: Desk, unit: Unit) -> None:
         return
     if unit.base_commit is None:
         return
-    await _remove(desk, unit, await _landed_in(workshop, unit))
     await landed.forget_replays(workshop.owned, unit)
-
-
-async def _landed_in(workshop: Workshop, unit: Unit) -> str:
-    """What has those of the unit's commits that have landed: its branch itself, if it was replayed."""
-    head = await workshop.landed_in(unit)
-    tip = await workshop.owned.ref(f"refs/heads/{unit.branch}") if unit.branch else None
-    if tip is not None and await landed.replayed(workshop.owned, unit, tip, head):
-        return tip
-    return head
-
-
-async def _remove(desk: Desk, unit: Unit, head: str) -> None:
-    """Remove the unit's worktree, and its branch if `head` has it."""
-    workshop = desk.workshop
     if not workshop.folder(unit).exists() and await _has_nothing_to_keep(desk, unit):
-        kept = await workshop.removed(unit).finish_removal(head)
+        kept = await workshop.removed(unit).finish_removal(await workshop.landed_in(unit))
         _tell_parked(desk, unit, kept)
         return
     worktree, _ = await workshop.open(unit)
     folder = workshop.folder(unit)
     lease = Lease(unit.id, f"closing-{unit.attempt}", unit.attempt, "")
+    head = await workshop.landed_in(unit)
     await _keep_unmerged(desk, unit, head, worktree)
     try:
         await worktree.refresh_agent_git()
