@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -112,6 +113,27 @@ async def test_what_arrives_while_a_write_is_carried_out_is_committed_with_it(pl
     gate.set()
     await asyncio.gather(first, second)
     assert seen[0] == 2
+    opened.close()
+
+
+async def test_what_is_handed_over_in_one_moment_shares_a_commit(place: Place) -> None:
+    """The writer is woken when all of it is there, not by the first."""
+    seen: list[int] = []
+    opened = Database(place, lambda event: seen.append(len(units.listed(opened.read))))
+
+    def plants(tx: Tx) -> None:
+        plant_tasks(tx)
+        tx.announce(Event(events.WARNING, NOW))
+
+    async def takes_its_time() -> None:
+        time.sleep(0.003)  # noqa: ASYNC251
+        await opened.write(plants)
+
+    for moment in range(5):
+        await asyncio.sleep(0.02)
+        await asyncio.gather(*[takes_its_time() for _ in range(5)])
+        assert seen == [5 * (moment + 1)] * 5
+        seen.clear()
     opened.close()
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import queue
 import threading
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from sf.domain.events import WARNING, Event
 from sf.errors import SfError, StoreUnusable
 from sf.store import migrate
 from sf.store.connection import Reader, engine_of, reading, writing
+from sf.store.inbox import Inbox
 from sf.store.place import Place
 from sf.store.tx import Tx
 
@@ -41,22 +41,30 @@ class _Job:
         self.tx: Tx | None = None
 
 
+def _inbox() -> Inbox[_Job]:
+    """Where jobs are handed over. Raises StoreUnusable."""
+    try:
+        return Inbox()
+    except OSError as error:
+        raise StoreUnusable(f"cannot open the store: {error.strerror}") from error
+
+
 class Database:
     """The open database of one project."""
 
     def __init__(self, place: Place, publish: Callable[[Event], None] = lambda event: None) -> None:
         self.place = place
         self._publish = publish
-        self._closed = self._hurried = self._ending = False
+        self._closed = self._hurried = False
         self._engine = engine_of(place)
-        self._writer = writing(self._engine)
-        try:
+        with contextlib.ExitStack() as undone:
+            self._inbox = _inbox()
+            undone.callback(self._inbox.close)
+            self._writer = writing(self._engine)
+            undone.callback(self._writer.close)
             self._reader = reading(self._engine, live=True)
-        except BaseException:
-            self._writer.close()
-            raise
+            undone.pop_all()
         self.read = Reader(self._reader, self._engine)
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name="sf-writer", daemon=True)
         self._thread.start()
 
@@ -64,8 +72,11 @@ class Database:
         """Run `work` in a transaction; its value once the commit is on disk, its events published."""
         if self._closed:
             raise StoreUnusable(f"{self._engine.name} is closed")
-        job = _Job(work, asyncio.get_running_loop())
-        self._jobs.put(job)
+        loop = asyncio.get_running_loop()
+        job = _Job(work, loop)
+        self._inbox.put(job)
+        # When everything of this moment is there: it shares a commit, and the writer is woken once.
+        loop.call_soon(self._inbox.ring)
         # A caller that is canceled only stops listening: the work is done and announced all the same.
         value: T = await job.future
         return value
@@ -78,29 +89,22 @@ class Database:
     def close(self) -> None:
         """Finish what is queued and close the file."""
         self._closed = True
-        self._jobs.put(None)
+        self._inbox.end()
         self._thread.join()
+        self._inbox.close()
         self._reader.close()
         self._writer.close()
 
     def _serve(self) -> None:
-        while not self._ending and (job := self._jobs.get()) is not None:
+        while (job := self._inbox.wait()) is not None:
             self._commit(job)
-
-    def _following(self) -> _Job | None:
-        """Who else waits by now, if anybody."""
-        if self._jobs.empty():
-            return None
-        job = self._jobs.get()
-        self._ending = job is None
-        return job
 
     def _commit(self, first: _Job) -> None:
         group = [first]
         try:
             self._begin(first.loop)
             kept = self._run(first, nested=False)
-            while len(group) < _GROUP and (following := self._following()) is not None:
+            while len(group) < _GROUP and (following := self._inbox.take()) is not None:
                 group.append(following)
                 if not kept:
                     self._writer.rollback()
