@@ -8,6 +8,9 @@ from enum import StrEnum
 class Phase(StrEnum):
     """A stage of a unit's life. Only `harness.transition` changes one."""
 
+    # Equal to its name, so found by it as well; and quickly: the enum's own is a call of Python.
+    __hash__ = str.__hash__
+
     RESEARCH = "research"
     PLAN = "plan"
     EXECUTE = "execute"
@@ -34,6 +37,9 @@ FORWARD: tuple[Phase, ...] = (
 """The order in which a workflow may name phases; reassess is entered, never named."""
 
 RANK: dict[Phase, int] = {phase: rank for rank, phase in enumerate((*FORWARD, Phase.REASSESS))}
+
+DISPATCHED = (*FORWARD[:-1], Phase.REASSESS)
+"""The phases that have runs."""
 
 WRITING = frozenset({Phase.EXECUTE, Phase.TDD})
 """Phases in which the agent may change files."""

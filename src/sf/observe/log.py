@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import sys
 import threading
-from datetime import UTC, datetime
+import time
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -18,7 +19,9 @@ Level = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 _LIMIT = 2048
 _SPACED = re.compile(r'[ "=]')
 _PLAIN = re.compile(r"[\w./:@#+-]{1,500}", re.ASCII)
-"""What stands in a line as it is."""
+"""A value that stands in a line as it is."""
+_WORDS = re.compile(r"[\w ./:@#+-]{0,500}", re.ASCII)
+"""A message that does."""
 
 
 class Log:
@@ -49,8 +52,7 @@ class Log:
 
     def write(self, level: Level, message: str, fields: dict[str, Any]) -> None:
         """Write one line."""
-        stamp = datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
-        line = f"{stamp} {level} {_one_line(escaped(message))}"
+        line = f"{_stamp()} {level} {message if _WORDS.fullmatch(message) else _one_line(escaped(message))}"
         for key, value in fields.items():
             if value is not None:
                 line += f" {key}={_quoted(value)}"
@@ -87,15 +89,26 @@ class Log:
                 os.replace(newer, older)  # noqa: PTH105
 
 
+def _stamp() -> str:
+    now = time.time_ns() // 1_000_000
+    return f"{_second(now // 1000)}.{now % 1000:03d}Z"
+
+
+@functools.lru_cache(maxsize=1)
+def _second(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+
+
 def _one_line(text: str) -> str:
     """On one line, and nothing in it that would steer the terminal of who reads it."""
     return unsteering(text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r"))
 
 
 def _quoted(value: Any) -> str:
-    text = escaped(str(value))
+    text = str(value)
     if _PLAIN.fullmatch(text):
         return text
+    text = escaped(text)
     if len(text.encode()) > _LIMIT:
         text = text.encode()[:_LIMIT].decode(errors="ignore") + " (truncated)"
     return (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Sequence
 
 import msgspec
 
 from sf.config.schema import Concurrency
-from sf.domain.phases import FORWARD, Phase
+from sf.domain.phases import DISPATCHED, Phase
 from sf.domain.queue import priority_key
 from sf.domain.units import Unit
 from sf.store import leases, units
@@ -46,18 +46,16 @@ class Selection(msgspec.Struct, frozen=True):
         return sys.maxsize if self.most is None else self.most - dispatched
 
 
-def room(caps: Concurrency, running: Collection[Phase]) -> dict[Phase, int]:
+def room(caps: Concurrency, running: Sequence[Phase]) -> dict[Phase, int]:
     """How many more units may enter each phase, under the phase's and the global cap."""
-    busy = Counter(running)
     free = caps.max_agents - len(running)
-    phases = (*FORWARD[:-1], Phase.REASSESS)
-    return {phase: max(0, min(free, caps.cap(phase) - busy[phase])) for phase in phases}
+    return {phase: max(0, min(free, caps.cap(phase) - running.count(phase))) for phase in DISPATCHED}
 
 
 def admit(
     tx: Tx,
     caps: Concurrency,
-    running: Collection[Phase],
+    running: Sequence[Phase],
     selection: Selection,
     dispatched: int,
     *,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import msgspec
@@ -267,7 +267,7 @@ class Loop:
                 seen = self._upkeep.look()
         return seen
 
-    def _admitted(self, running: Collection[Phase], *, begun_only: bool = False) -> list[Unit]:
+    def _admitted(self, running: Sequence[Phase], *, begun_only: bool = False) -> list[Unit]:
         """What could be dispatched now, beside what is running."""
         return admission.admit(
             self._desk.database.read,

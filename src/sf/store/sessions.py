@@ -15,6 +15,7 @@ from sf.store.engine import seat_name
 from sf.store.tx import Row, Tx
 
 _Q = sql.load("records")
+_PINNED: dict[str, Workflow] = {}
 SessionStatus = Literal["idle", "running", "paused", "interrupted", "complete", "failed"]
 AT_REST: frozenset[SessionStatus] = frozenset({"idle", "interrupted", "failed"})
 """What a session is when no autopilot is at work in it, and one may go on."""
@@ -110,10 +111,12 @@ def pin(tx: Tx, workflow: Workflow, content: str, now: Instant) -> str:
 
 
 def pinned(tx: Tx, digest: str) -> Workflow:
-    """The workflow that was pinned under this hash."""
-    row = tx.one(_Q["pinned"], hash=digest)
-    assert row is not None
-    return parse(row["content"], f"pinned workflow {row['name']}")
+    """The workflow that was pinned under this hash. The hash is its content's, so it is read once."""
+    if digest not in _PINNED:
+        row = tx.one(_Q["pinned"], hash=digest)
+        assert row is not None
+        _PINNED[digest] = parse(row["content"], f"pinned workflow {row['name']}")
+    return _PINNED[digest]
 
 
 def intend(tx: Tx, kind: str, payload: dict[str, Any], now: Instant) -> str:
