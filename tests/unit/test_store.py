@@ -16,7 +16,7 @@ from sf.domain.decide import Counter as LedgerCounter
 from sf.domain.dialogue import Usage
 from sf.domain.ids import ulid
 from sf.domain.runs import AttemptState, Lease, TurnKind
-from sf.domain.units import Status, Unit
+from sf.domain.units import Merging, Status, Unit
 from sf.errors import LeaseLost, UnknownUnit
 from sf.harness.rules import Rules
 from sf.harness.settle import Ending
@@ -33,6 +33,46 @@ from tests.support.stores import RULE_BROKEN, columns
 
 NOW = Instant(START)
 A = "task/a1"
+
+
+# --- rows ---
+
+
+def test_a_unit_is_the_same_however_it_is_read(place: Place) -> None:
+    """By its columns or as a whole: every column, and what is awkward to write down."""
+
+    def fill(tx: Tx) -> None:
+        plant_tasks(tx, 3)
+        units.set_metadata(tx, "task/a1", {"said": 'a "quoted"\n\x01\u00e9\u4e16', "n": [1, None, True]})
+        tx.run(
+            "UPDATE units SET title = :title, description = :text, plan = :plan, priority = -3, "
+            "claim_holder = 'h', claim_until = 9007199254740993, due_at = 5, hold_kind = 'escalated', "
+            "hold_detail = :text, reassess_reason = 'stale', verdict = 'abandoned', worker_host = 'w', "
+            "workspace = '/w', branch = 'sf/b', base_commit = 'c', archived_at = 6, reverted_at = 7, "
+            "station = 's', parent_ready = 0, lane_open = 0, open_children = 2, open_blockers = 1 "
+            "WHERE id = 'task/a1'",
+            title='it\'s "a" \\ title\t\u00fc',
+            text="\n".join(chr(code) for code in (*range(1, 256), 0x2028, 0x1F600)),
+            plan='{"goal": "g", "deliverables": ["d"]}',
+        )
+        units.set_merging(tx, "task/a2", Merging("p", "label", ("x.other",), "t", "r"), NOW)
+        tx.run("UPDATE units SET merge_parent = 'old', merge_marks = NULL WHERE id = 'task/a3'")
+
+    transact(place, fill)
+    read = open_reader(place)
+    by_columns = units.listed(read, archived=True)
+    assert [units.get(read, unit.id) for unit in by_columns] == by_columns
+    rich = by_columns[0]
+    assert rich.metadata["n"] == [1, None, True] and rich.claim_until == 9007199254740993
+    assert rich.parent_ready is False and by_columns[1].parent_ready is True
+    assert by_columns[1].merging == Merging("p", "label", ("x.other",), "t", "r")
+    assert by_columns[2].merging == Merging("old", label="old")
+
+
+def test_what_is_ready_is_read_as_it_is(place: Place) -> None:
+    transact(place, lambda tx: plant_tasks(tx, 3))
+    read = open_reader(place)
+    assert leases.ready(read, EVERY_PHASE) == units.listed(read)
 
 
 # --- claims and fencing ---

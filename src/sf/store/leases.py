@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from sf.domain.clock import Instant
-from sf.domain.phases import FORWARD, RANK, Phase
+from sf.domain.phases import DISPATCHED, RANK, Phase
 from sf.domain.runs import Lease
 from sf.domain.units import Status, Unit
 from sf.errors import LeaseLost
@@ -13,28 +13,31 @@ from sf.store import sql, units
 from sf.store.tx import Tx
 
 _Q = sql.load("leases")
-_DISPATCHED = (*FORWARD[:-1], Phase.REASSESS)
 
 
-def _queue(of_phase: str) -> str:
+def _queue(of_phase: sql.Query) -> sql.Query:
     """The queue of every phase in one statement: each parameter is a phase's name, its value the room."""
+    return sql.Query(_of_every_phase(of_phase), _of_every_phase(of_phase.other))
+
+
+def _of_every_phase(text: str) -> str:
     return " UNION ALL ".join(
-        f"SELECT * FROM ({of_phase.replace(':rank', str(RANK[phase])).replace(':most', f':{phase.value}')})"
-        for phase in _DISPATCHED
+        f"SELECT * FROM ({text.replace(':rank', str(RANK[phase])).replace(':most', f':{phase.value}')})"
+        for phase in DISPATCHED
     )
 
 
-_READY = _queue(_Q["ready"])
-_READY_BEGUN = _queue(_Q["ready_begun"])
+_READY = _queue(units.whole(_Q["ready"]))
+_READY_BEGUN = _queue(units.whole(_Q["ready_begun"]))
 
 
 def ready(tx: Tx, room: dict[Phase, int], *, station: str = "", begun_only: bool = False) -> list[Unit]:
     """Units that could run now at a station: for each phase at most as many as it has room for."""
-    most = {phase.value: max(0, room.get(phase, 0)) for phase in _DISPATCHED}
+    most = {phase.value: max(0, room.get(phase, 0)) for phase in DISPATCHED}
     rows = (
         tx.all(_READY_BEGUN if begun_only else _READY, station=station, **most) if any(most.values()) else []
     )
-    return [units.unit_of(row) for row in rows]
+    return [units.whole_unit(row) for row in rows]
 
 
 def wake_due(tx: Tx, now: Instant, station: str = "") -> int:

@@ -39,6 +39,41 @@ def unit_of(row: Row) -> Unit:
         raise unreadable(values["id"], error) from error
 
 
+def whole_unit(row: Row) -> Unit:
+    """The unit that a row of a query of `whole` units holds."""
+    try:
+        unit = _WHOLE.decode(row["whole"])
+        if row["metadata"] == "{}" and row["plan"] is None and row["merge_parent"] is None:
+            return unit
+        return msgspec.structs.replace(
+            unit,
+            metadata=msgspec.json.decode(row["metadata"]),
+            plan=msgspec.json.decode(row["plan"]) if row["plan"] else None,
+            merging=_merging(row["merge_parent"], row["merge_marks"]),
+        )
+    except msgspec.DecodeError as error:
+        raise unreadable(msgspec.json.decode(row["whole"])["id"], error) from error
+
+
+def whole(query: sql.Query) -> sql.Query:
+    """A query of every column of units, with what is a plain value as one object.
+
+    Of forty columns, handing over costs more than finding: this takes half the time.
+    """
+    fields = [field for field in Unit.__struct_fields__ if field not in ("metadata", "plan", "merging")]
+    pairs = ", ".join(f"'{field}', {'phase_status' if field == 'status' else field}" for field in fields)
+    apart = "AS whole, metadata, plan, merge_parent, merge_marks"
+    return sql.Query(
+        query.replace("*", f"json_object({pairs}) {apart}", 1),
+        query.other.replace("*", f"json_build_object({pairs})::text {apart}", 1),
+    )
+
+
+_WHOLE = msgspec.json.Decoder(Unit, strict=False)
+_GET = whole(_Q["get"])
+_TO_WIND_UP = whole(_Q["to_wind_up"])
+
+
 def unreadable(unit_id: str, error: Exception) -> StoreUnusable:
     """What a row is reported as that holds what no sf of this version writes."""
     return StoreUnusable(
@@ -55,8 +90,8 @@ def _merging(parent: str | None, marks: str | None) -> Merging | None:
 
 def find(tx: Tx, unit_id: str) -> Unit | None:
     """The unit, or None."""
-    row = tx.one(_Q["get"], id=unit_id)
-    return unit_of(row) if row else None
+    row = tx.one(_GET, id=unit_id)
+    return whole_unit(row) if row else None
 
 
 def get(tx: Tx, unit_id: str) -> Unit:
@@ -248,7 +283,7 @@ def reverted(tx: Tx, most: int) -> list[Unit]:
 
 def to_wind_up(tx: Tx, station: str = "") -> list[Unit]:
     """Terminal units whose worktree, hooks and artifacts are still to be seen to."""
-    return [unit_of(row) for row in tx.all(_Q["to_wind_up"], station=station)]
+    return [whole_unit(row) for row in tx.all(_TO_WIND_UP, station=station)]
 
 
 def wound_up(tx: Tx, unit_ids: Sequence[str], now: Instant) -> None:
