@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -26,6 +25,7 @@ from sf.store.connection import engine_of, transact, writing
 from sf.store.database import Database
 from sf.store.place import Url
 from tests.support.ground import plant_tasks
+from tests.support.relay import Relay
 from tests.support.stage import PASSING, Stage, plan_scene, say, scene, start_sf, task, write
 from tests.support.stores import Server, execute
 
@@ -51,55 +51,15 @@ def silent(server: Server) -> Iterator[None]:
         ).fetchall()
     pids = [row[0] for row in rows]
     for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
+        # One that nobody uses any more may have just ended.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
     try:
         yield
     finally:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
-
-
-class Relay:
-    """A way to the server that can be made to carry nothing any more, for old connections and new ones."""
-
-    def __init__(self, server: Server) -> None:
-        place = psycopg.conninfo.conninfo_to_dict(server.url.value)
-        self._unix = f"{place['host']}/.s.PGSQL.{place.get('port') or 5432}"
-        self._door = socket.create_server(("127.0.0.1", 0))
-        self._stalled = threading.Event()
-        self._open = [self._door]
-        self.url = f"postgresql://postgres@127.0.0.1:{self._door.getsockname()[1]}/postgres"
-
-    def __enter__(self) -> Relay:
-        threading.Thread(target=self._accept, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for end in self._open:
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-            end.close()
-
-    def stall(self) -> None:
-        """Carry nothing from now on."""
-        self._stalled.set()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                near, _ = self._door.accept()
-                far = socket.socket(socket.AF_UNIX)
-                far.connect(self._unix)
-                self._open += [near, far]
-                for ends in ((near, far), (far, near)):
-                    threading.Thread(target=self._carry, args=ends, daemon=True).start()
-
-    def _carry(self, source: socket.socket, sink: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while data := source.recv(65536):
-                if not self._stalled.is_set():
-                    sink.sendall(data)
 
 
 def slow_commits(url: Url, seconds: float) -> None:

@@ -25,7 +25,8 @@ from sf.scheduler.loop import Loop
 from sf.store import attention, leases, ledger, runs, sessions, units
 from sf.store.connection import transact
 from sf.store.tx import Tx
-from tests.support.stores import execute
+from tests.support.relay import Relay
+from tests.support.stores import Server, execute
 
 ONE = "[harness.concurrency]\nmax_agents = 1\n"
 TWO = "[harness.concurrency]\nmax_agents = 2\n"
@@ -288,6 +289,43 @@ async def test_a_look_that_fails_alone_ends_the_session_in_order(tmp_path: Path)
         result = await ground.loop(crew).run()
         assert result.ending == "failed"
         assert result.detail.startswith("what comes next could not be claimed: cannot write"), result.detail
+
+
+async def test_a_claim_of_which_nobody_knows_ends_the_session_and_the_next_start_finds_it(
+    tmp_path: Path, server: Server
+) -> None:
+    """Its commit arrives and the answer does not: the unit runs by its row, and nobody runs it."""
+    with Relay(server) as relay:
+        config = f'{ONE}[store]\nurl = "{relay.url}"\n'
+        async with opened(tmp_path / "project", config) as ground:
+            await ground.plant(3, "a")
+            desk, begun = ground.desk, list[str]()
+            database, rules = desk.database, desk.rules
+
+            async def crew(unit: Unit, lease: Lease) -> Finished:
+                begun.append(unit.id)
+                await asyncio.sleep(_QUEUED)
+                if len(begun) > 1:
+                    return await done_at_once(unit, lease)
+                # Its settlement is refused, so the look has the commit to itself.
+                transact(database.place, lambda tx: recovery.interrupt(tx, unit, rules, desk.clock.now()))
+                relay.lose_the_answer(b"COMMIT\0")
+                return await done_at_once(unit, lease)
+
+            result = await ground.loop(crew).run()
+            assert result.ending == "failed", result
+            assert result.detail.startswith("what comes next could not be claimed:"), result.detail
+            assert "is not known" in result.detail
+            (left,) = leases.running(database.read)
+            assert begun == ["task/a1"], "what it may have claimed was not begun"
+            again = await Loop(desk, ground.live, crew, "bench#2@0").run()
+            assert again.ending == "done", again
+            done = units.listed(database.read, archived=True)
+            assert {unit.id: (unit.succeeded, unit.attempt) for unit in done} == {
+                **{f"task/a{number}": (True, 1) for number in (1, 2, 3)},
+                "task/a1": (True, 2 + (left.id == "task/a1")),
+            }
+            assert not runs.live(database.read)
 
 
 async def test_a_run_without_a_lease_does_not_end_the_session(tmp_path: Path) -> None:
