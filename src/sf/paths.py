@@ -116,7 +116,11 @@ class Project(msgspec.Struct, frozen=True):
 
     def active(self, unit_id: str) -> Path:
         """The artifacts of a unit in progress."""
-        return Path(self.dot, "active", folder_name(unit_id))
+        return Path(self.active_name(unit_id))
+
+    def active_name(self, unit_id: str) -> str:
+        """The same as text: quicker to look for, where there is mostly none."""
+        return f"{self.root}/.sf/active/{folder_name(unit_id)}"
 
     def archived(self, unit_id: str, at: int) -> Path:
         """The artifacts of a unit that ended."""

@@ -379,7 +379,6 @@ CREATE INDEX units_open ON units(type) WHERE phase <> 'complete' AND phase_statu
 CREATE INDEX phase_transitions_by_unit ON phase_transitions(unit_id);
 CREATE INDEX task_blockers_by_upstream ON task_blockers(blocked_by);
 CREATE INDEX runs_by_unit ON runs(unit_id_snap, attempt);
-CREATE INDEX runs_live ON runs(started_at) WHERE ended_at IS NULL;
 CREATE INDEX feedback_unread ON feedback(unit_id) WHERE read_by_run IS NULL;
 CREATE INDEX gate_results_by_unit ON gate_results(unit_id);
 CREATE INDEX session_blockers_open ON session_blockers(unit_id) WHERE resolved_at IS NULL;
@@ -395,4 +394,5 @@ CREATE INDEX recalls_by_unit ON recalls(unit_id);
 CREATE INDEX chapters_by_unit ON chapters(unit_id);
 CREATE INDEX units_to_put_away ON units(archived_at)
   WHERE archived_at IS NOT NULL AND wound_up_at IS NULL AND base_commit IS NOT NULL;
+CREATE INDEX units_called_off ON units(claim_holder) WHERE phase_status = 'canceled' AND claim_holder IS NOT NULL;
 COMMIT;

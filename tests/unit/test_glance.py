@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from sf.domain import outcomes as o
 from sf.domain.attention import Patience
 from sf.domain.clock import Instant
 from sf.scheduler import intents, upkeep
 from sf.scheduler.claims import LEASE_MS
-from sf.store import attention, glance, sessions
+from sf.store import attention, glance, sessions, sql
+from sf.store.connection import writing
 from sf.store.glance import Glance
+from sf.store.sqlite import SqliteEngine
 from sf.store.tx import Tx
 from tests.support.ground import Ground
 
@@ -55,6 +59,19 @@ def test_a_run_of_ours_that_was_called_off_is_seen_until_it_ends(ground: Ground)
     assert intents.called_off_at_once(ground.read) == {task}
     ground.settle(lease, o.CalledOff("canceled_by_operator"))
     assert look(ground).called_off == 0
+
+
+def test_a_look_reads_no_table_from_end_to_end(tmp_path: Path) -> None:
+    connection = writing(SqliteEngine(tmp_path / "sf.db"))
+    try:
+        for name in ("units", "runs"):
+            plan = connection.execute(
+                f"EXPLAIN QUERY PLAN {sql.load('glance')['look']}", {"holder": "me", "now": 0, "station": ""}
+            ).fetchall()
+            read = [row["detail"] for row in plan if row["detail"].startswith(f"SCAN {name}")]
+            assert not [line for line in read if "USING" not in line], read
+    finally:
+        connection.close()
 
 
 def test_the_next_due_is_the_earlier_of_a_unit_and_a_question(ground: Ground) -> None:

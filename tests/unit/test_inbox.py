@@ -1,14 +1,15 @@
-"""The inbox: nothing is lost between threads, whoever is asleep when."""
+"""Inbox and outbox: nothing is lost between threads, whoever is asleep when."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from sf.store.inbox import Inbox
+from sf.store.inbox import Inbox, Outbox
 
 _EACH = 5_000
 
@@ -85,3 +86,59 @@ def test_a_ring_after_the_end_touches_nothing(inbox: Inbox[tuple[int, int]]) -> 
     inbox.put((0, 0))
     inbox.ring()
     assert inbox.take() == (0, 0)
+
+
+async def test_a_loop_gets_what_another_thread_hands_back_in_its_order() -> None:
+    found: list[int] = []
+    has_all = asyncio.Event()
+
+    def deliver(number: int) -> None:
+        found.append(number)
+        if len(found) == _EACH:
+            has_all.set()
+
+    outbox = Outbox[int](asyncio.get_running_loop(), deliver)
+
+    def hand_back() -> None:
+        for number in range(_EACH):
+            outbox.put(number)
+
+    await asyncio.to_thread(hand_back)
+    await asyncio.wait_for(has_all.wait(), 10)
+    outbox.close()
+    assert found == list(range(_EACH))
+
+
+async def test_what_was_handed_back_before_the_close_is_delivered_by_it() -> None:
+    found: list[int] = []
+    outbox = Outbox[int](asyncio.get_running_loop(), found.append)
+    outbox.put(1)
+    outbox.close()
+    assert found == [1]
+
+
+async def test_a_loop_can_be_left_from_another_thread() -> None:
+    found: list[int] = []
+    outbox = Outbox[int](asyncio.get_running_loop(), found.append)
+    await asyncio.to_thread(outbox.put, 1)
+    await asyncio.to_thread(outbox.close)
+    await asyncio.sleep(0.05)
+    assert found == [1]
+    # What has the pipe's number by now is not taken for it.
+    other = Outbox[int](asyncio.get_running_loop(), found.append)
+    other.put(2)
+    await asyncio.sleep(0.05)
+    other.close()
+    assert found == [1, 2]
+
+
+def test_what_comes_after_the_end_of_a_loop_is_nobodys() -> None:
+    found: list[int] = []
+
+    async def made() -> Outbox[int]:
+        return Outbox[int](asyncio.get_running_loop(), found.append)
+
+    outbox = asyncio.run(made())
+    outbox.put(1)
+    outbox.close()
+    assert found == []

@@ -19,7 +19,7 @@ from sf.app.memories import bank_of, open_memory
 from sf.app.models import Keys, open_hosted, preflight, settings_of
 from sf.app.rereading import Rereading
 from sf.app.trust import gates_of, require_own_folder
-from sf.app.witnesses import Watcher, complaints, logger, spans
+from sf.app.witnesses import LOGGED, TRACED, Watcher, complaints, gatherer, spans
 from sf.config.reload import LiveConfig
 from sf.config.schema import Config
 from sf.domain import events
@@ -298,15 +298,16 @@ async def _furnish(
     """The desk; what it holds open is closed with the stack, the last opened first."""
     log = log_of(project, config)
     asyncio.get_running_loop().set_exception_handler(complaints(log))
+    open_now.callback(log.flush)
     bus = Bus(log.error)
-    bus.subscribe(logger(log))
+    bus.subscribe(gatherer(log), *LOGGED)
     bus.subscribe(watch)
     database = Database(stores.chosen(project, config), bus.publish)
     stores.remember(project, database.place)
     open_now.callback(database.close)
     tracer = Tracer(project.trace)
     open_now.callback(tracer.close)
-    bus.subscribe(spans(tracer))
+    bus.subscribe(spans(tracer), *TRACED)
     memory = open_memory(project, config)
     if memory is not None:
         open_now.push_async_callback(memory.aclose)

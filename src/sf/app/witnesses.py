@@ -15,6 +15,11 @@ from sf.observe.trace import Tracer
 from sf.paths import Project
 
 Watcher = Callable[[events.Event], None]
+_MOMENT = 0.02
+"""Seconds for which lines about what happens are gathered, as the trace gathers its spans."""
+_AS_IT_IS = (events.HELD, events.RUN_ENDED, events.MERGE_CONFLICT, events.GATE_BLOCKED)
+LOGGED = (events.WARNING, events.PHASE_CHANGE, *_AS_IT_IS)
+TRACED = (events.WARNING, events.PHASE_CHANGE)
 
 
 def complaints(log: Log) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
@@ -34,20 +39,34 @@ def logger(log: Log) -> Watcher:
     def write(event: events.Event) -> None:
         if event.name == events.WARNING and event.data.get("log"):
             log.warning(event.data["detail"])
-        elif event.name == events.PHASE_CHANGE:
-            data = event.data
-            log.info(
-                "phase change completed",
-                unit_id=event.unit_id,
-                unit_type=data["type"],
-                **{"from": data["from"]},
-                to=data["to"],
-                reason=data["reason"],
-            )
-        elif event.name in (events.HELD, events.RUN_ENDED, events.MERGE_CONFLICT, events.GATE_BLOCKED):
-            log.info(event.name, unit_id=event.unit_id, unit_type=event.unit_id.split("/")[0], **event.data)
+        elif (entry := _entry(event)) is not None:
+            log.info(entry[0], **entry[1])
 
     return write
+
+
+def gatherer(log: Log) -> Watcher:
+    """The same for a loop: what is no warning is written a moment later, together."""
+    loop, write = asyncio.get_running_loop(), logger(log)
+
+    def gather(event: events.Event) -> None:
+        if (entry := _entry(event)) is None:
+            write(event)
+        elif log.keep(event.at, *entry):
+            loop.call_later(_MOMENT, log.flush)
+
+    return gather
+
+
+def _entry(event: events.Event) -> tuple[str, dict[str, Any]] | None:
+    """The message and fields under which an event stands in the log, if it does and is no warning."""
+    data, unit_id = event.data, event.unit_id
+    if event.name == events.PHASE_CHANGE:
+        moved = {"from": data["from"], "to": data["to"], "reason": data["reason"]}
+        return "phase change completed", {"unit_id": unit_id, "unit_type": data["type"], **moved}
+    if event.name in _AS_IT_IS:
+        return event.name, {"unit_id": unit_id, "unit_type": unit_id.split("/")[0], **data}
+    return None
 
 
 def spans(tracer: Tracer) -> Watcher:

@@ -54,10 +54,12 @@ class Concurrency(Section, frozen=True):
     max_agents_by_phase: dict[Phase, Positive] = {}
 
     def cap(self, phase: Phase) -> int:
-        """How many units may be in a phase at once; merges are always one at a time."""
-        if phase is Phase.MERGE:
-            return 1
-        return self.max_agents_by_phase.get(phase, _CAPS.get(phase, self.max_agents))
+        """How many units may be in a phase at once."""
+        return self.caps().get(phase, self.max_agents)
+
+    def caps(self) -> dict[Phase, int]:
+        """How many units may be in a phase at once, where there is a cap; merges are always one at a time."""
+        return {**_CAPS, **self.max_agents_by_phase, Phase.MERGE: 1}
 
 
 class Hooks(Section, frozen=True):

@@ -77,8 +77,9 @@ def link_workspace(project: Project, unit_id: str, folder: Path) -> None:
 
 def archive(project: Project, unit_id: str, now: Instant) -> Path | None:
     """Move the unit's folder to the archive by one rename; None when it has none."""
-    source = project.active(unit_id)
-    return archive_folder(project, source, now) if source.exists() else None
+    if not os.path.exists(project.active_name(unit_id)):  # noqa: PTH110
+        return None
+    return archive_folder(project, project.active(unit_id), now)
 
 
 def archive_folder(project: Project, source: Path, now: Instant) -> Path:

@@ -59,10 +59,11 @@ class Herald:
         return _PATIENCE_FOR_HELD if held else _PATIENCE
 
     def _commands(self, event: Event) -> tuple[str, ...]:
+        configured = self._desk.hooks.hooks.on_event
+        if not configured:
+            return ()
         key = re.sub(r"(?<!^)([A-Z])", r"_\1", event.name).lower()
-        return {str(name): commands for name, commands in self._desk.hooks.hooks.on_event.items()}.get(
-            key, ()
-        )
+        return {str(name): commands for name, commands in configured.items()}.get(key, ())
 
     async def _serve(self) -> None:
         while not self._closing:

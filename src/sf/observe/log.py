@@ -1,4 +1,7 @@
-"""The structured log: one line an entry, `key=value`, rotated by size."""
+"""The structured log: one line an entry, `key=value`, rotated by size.
+
+What is kept back for a moment is written before whatever comes after it: the lines are in order.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _SPACED = re.compile(r'[ "=]')
 _PLAIN = re.compile(r"[\w./:@#+-]{1,500}", re.ASCII)
 """A value that stands in a line as it is."""
 _WORDS = re.compile(r"[\w ./:@#+-]{0,500}", re.ASCII)
-"""A message that does."""
+"""A message that does, and a value within quotes."""
 
 
 class Log:
@@ -35,6 +38,7 @@ class Log:
         self._max_files = max_files
         self._stderr = stderr
         self._lock = threading.Lock()
+        self._kept: list[tuple[int, str, dict[str, Any]]] = []
         self._file: BinaryIO | None = None
         self.sink_failures = 0
 
@@ -52,25 +56,43 @@ class Log:
 
     def write(self, level: Level, message: str, fields: dict[str, Any]) -> None:
         """Write one line."""
-        line = f"{_stamp()} {level} {message if _WORDS.fullmatch(message) else _one_line(escaped(message))}"
-        for key, value in fields.items():
-            if value is not None:
-                line += f" {key}={_quoted(value)}"
+        now = time.time_ns() // 1_000_000
         with self._lock:
-            self._emit(line + "\n")
+            self._emit([*self._taken(), _line(now, level, message, fields)])
 
-    def _emit(self, line: str) -> None:
+    def keep(self, at: int, message: str, fields: dict[str, Any]) -> bool:
+        """Keep a line until `flush` or until another one is written; whether it is the first that is kept."""
+        with self._lock:
+            self._kept.append((at, message, fields))
+            return len(self._kept) == 1
+
+    def flush(self) -> None:
+        """Write what is kept: many lines cost little more than one."""
+        with self._lock:
+            self._emit(self._taken())
+
+    def _taken(self) -> list[str]:
+        kept, self._kept = self._kept, []
+        return [_line(at, "INFO", message, fields) for at, message, fields in kept]
+
+    def _emit(self, lines: list[str]) -> None:
         if self._stderr:
-            sys.stderr.write(line)
-        if self._path is None:
+            sys.stderr.write("".join(lines))
+        if self._path is None or not lines:
             return
         try:
             file = self._file if self._file is not None else self._open(self._path)
-            data = line.encode()
-            if file.tell() + len(data) > self._max_size and file.tell():
-                file.close()
-                self._rotate(self._path)
-                file = self._open(self._path)
+            size, data = file.tell(), b""
+            for line in lines:
+                encoded = line.encode()
+                if size and size + len(encoded) > self._max_size:
+                    file.write(data)
+                    file.close()
+                    self._rotate(self._path)
+                    file = self._open(self._path)
+                    size, data = 0, b""
+                size += len(encoded)
+                data += encoded
             file.write(data)
         except OSError:
             self.sink_failures += 1
@@ -89,9 +111,13 @@ class Log:
                 os.replace(newer, older)  # noqa: PTH105
 
 
-def _stamp() -> str:
-    now = time.time_ns() // 1_000_000
-    return f"{_second(now // 1000)}.{now % 1000:03d}Z"
+def _line(at: int, level: Level, message: str, fields: dict[str, Any]) -> str:
+    stamp = f"{_second(at // 1000)}.{at % 1000:03d}Z"
+    line = f"{stamp} {level} {message if _WORDS.fullmatch(message) else _one_line(escaped(message))}"
+    for key, value in fields.items():
+        if value is not None:
+            line += f" {key}={_quoted(value)}"
+    return line + "\n"
 
 
 @functools.lru_cache(maxsize=1)
@@ -108,6 +134,8 @@ def _quoted(value: Any) -> str:
     text = str(value)
     if _PLAIN.fullmatch(text):
         return text
+    if _WORDS.fullmatch(text):
+        return f'"{text}"'
     text = escaped(text)
     if len(text.encode()) > _LIMIT:
         text = text.encode()[:_LIMIT].decode(errors="ignore") + " (truncated)"

@@ -45,7 +45,8 @@ class Tracer:
         self._today = today or (lambda: datetime.now().astimezone().strftime("%Y-%m-%d"))
         self._most = buffer
         self._spans: list[Span] = []
-        self._changed = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._is_closing = False
         self._file: BinaryIO | None = None
         self.write_failures = 0
@@ -54,8 +55,9 @@ class Tracer:
 
     def emit(self, span: Span) -> None:
         """Hand a span over; blocks briefly rather than lose one, unless nobody writes any more."""
-        with self._changed:
-            self._changed.wait_for(lambda: len(self._spans) < self._most or self._is_closing)
+        with self._lock:
+            while len(self._spans) >= self._most and not self._is_closing:
+                self._changed.wait()
             self._spans.append(span)
             if len(self._spans) in (1, self._most):
                 self._changed.notify_all()

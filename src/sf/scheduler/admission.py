@@ -48,8 +48,12 @@ class Selection(msgspec.Struct, frozen=True):
 
 def room(caps: Concurrency, running: Sequence[Phase]) -> dict[Phase, int]:
     """How many more units may enter each phase, under the phase's and the global cap."""
-    free = caps.max_agents - len(running)
-    return {phase: max(0, min(free, caps.cap(phase) - running.count(phase))) for phase in DISPATCHED}
+    free = max(0, caps.max_agents - len(running))
+    left = dict.fromkeys(DISPATCHED, free)
+    for phase, most in caps.caps().items():
+        if phase in left:
+            left[phase] = max(0, min(free, most - running.count(phase)))
+    return left
 
 
 def admit(

@@ -111,7 +111,7 @@ class Loop:
         """Run until idle, paused, stopped or failed."""
         desk = self._desk
         desk.pausing = lambda: self._paused
-        unsubscribe = desk.bus.subscribe(self._on_event)
+        unsubscribe = desk.bus.subscribe(self._on_event, events.UNIT_CLOSED)
         renewal = asyncio.create_task(self._upkeep.keep_claims(lambda: bool(self._roster)))
         try:
             await recovery.recover(desk)
@@ -343,7 +343,7 @@ class Loop:
         self.wake()
 
     def _on_event(self, event: events.Event) -> None:
-        if event.name == events.UNIT_CLOSED and event.data["verdict"] != "success":
+        if event.data["verdict"] != "success":
             self._abandoned.append(event.unit_id)
 
     def _result(self) -> Result:

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from sf.domain.clock import SystemClock
@@ -20,7 +20,7 @@ from sf.domain.events import WARNING, Event
 from sf.errors import SfError, StoreUnusable
 from sf.store import migrate
 from sf.store.connection import Reader, engine_of, reading, writing
-from sf.store.inbox import Inbox
+from sf.store.inbox import Inbox, Outbox
 from sf.store.place import Place
 from sf.store.tx import Tx
 
@@ -30,21 +30,22 @@ _GROUP = 64
 
 
 class _Job:
-    __slots__ = ("error", "future", "loop", "tx", "value", "work")
+    __slots__ = ("error", "future", "outbox", "tx", "value", "work")
 
-    def __init__(self, work: Callable[[Tx], Any], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, work: Callable[[Tx], Any], outbox: Outbox[list[_Job]]) -> None:
         self.work = work
-        self.loop = loop
-        self.future: asyncio.Future[Any] = loop.create_future()
+        self.outbox = outbox
+        self.future: asyncio.Future[Any] = outbox.loop.create_future()
         self.value: Any = None
         self.error: BaseException | None = None
         self.tx: Tx | None = None
 
 
-def _inbox() -> Inbox[_Job]:
-    """Where jobs are handed over. Raises StoreUnusable."""
+@contextlib.contextmanager
+def _opening() -> Iterator[None]:
+    """Raises StoreUnusable where the process has no descriptors left."""
     try:
-        return Inbox()
+        yield
     except OSError as error:
         raise StoreUnusable(f"cannot open the store: {error.strerror}") from error
 
@@ -58,13 +59,16 @@ class Database:
         self._closed = self._hurried = False
         self._engine = engine_of(place)
         with contextlib.ExitStack() as undone:
-            self._inbox = _inbox()
+            with _opening():
+                self._inbox: Inbox[_Job] = Inbox()
             undone.callback(self._inbox.close)
             self._writer = writing(self._engine)
             undone.callback(self._writer.close)
             self._reader = reading(self._engine, live=True)
             undone.pop_all()
         self.read = Reader(self._reader, self._engine)
+        self._outboxes: dict[asyncio.AbstractEventLoop, Outbox[list[_Job]]] = {}
+        self._rings_in: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._serve, name="sf-writer", daemon=True)
         self._thread.start()
 
@@ -73,13 +77,27 @@ class Database:
         if self._closed:
             raise StoreUnusable(f"{self._engine.name} is closed")
         loop = asyncio.get_running_loop()
-        job = _Job(work, loop)
+        job = _Job(work, self._outboxes.get(loop) or self._outbox(loop))
         self._inbox.put(job)
-        # When everything of this moment is there: it shares a commit, and the writer is woken once.
-        loop.call_soon(self._inbox.ring)
+        if self._rings_in is not loop:
+            # When everything of this moment is there: it shares a commit, and the writer is woken once.
+            self._rings_in = loop
+            loop.call_soon(self._ring)
         # A caller that is canceled only stops listening: the work is done and announced all the same.
         value: T = await job.future
         return value
+
+    def _outbox(self, loop: asyncio.AbstractEventLoop) -> Outbox[list[_Job]]:
+        """Where a loop that has not written before is answered."""
+        for other in [other for other in self._outboxes if other.is_closed()]:
+            self._outboxes.pop(other).close()
+        with _opening():
+            made = self._outboxes[loop] = Outbox(loop, self._deliver)
+        return made
+
+    def _ring(self) -> None:
+        self._rings_in = None
+        self._inbox.ring()
 
     def hurry(self) -> None:
         """Someone wants to end: a silent database is not waited for, a writer that hangs only once."""
@@ -92,6 +110,8 @@ class Database:
         self._inbox.end()
         self._thread.join()
         self._inbox.close()
+        for outbox in self._outboxes.values():
+            outbox.close()
         self._reader.close()
         self._writer.close()
 
@@ -102,13 +122,13 @@ class Database:
     def _commit(self, first: _Job) -> None:
         group = [first]
         try:
-            self._begin(first.loop)
+            self._begin(first.outbox.loop)
             kept = self._run(first, nested=False)
             while len(group) < _GROUP and (following := self._inbox.take()) is not None:
                 group.append(following)
                 if not kept:
                     self._writer.rollback()
-                    self._begin(following.loop)
+                    self._begin(following.outbox.loop)
                 kept = self._run(following, nested=kept) or kept
             if kept:
                 self._writer.commit()
@@ -119,8 +139,8 @@ class Database:
         except SfError as error:
             self._fail(group, error)
         # At once, so that who waits for writes that were committed together sees all of them done.
-        for loop in {job.loop for job in group}:
-            loop.call_soon_threadsafe(self._deliver, [job for job in group if job.loop is loop])
+        for outbox in {job.outbox for job in group}:
+            outbox.put([job for job in group if job.outbox is outbox])
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin, once others have had their turn: one that hangs is waited for until the server ends it."""

@@ -27,13 +27,14 @@ def _of_every_phase(text: str) -> str:
     )
 
 
+_NAMES = [(phase, phase.value) for phase in DISPATCHED]
 _READY = _queue(units.whole(_Q["ready"]))
 _READY_BEGUN = _queue(units.whole(_Q["ready_begun"]))
 
 
 def ready(tx: Tx, room: dict[Phase, int], *, station: str = "", begun_only: bool = False) -> list[Unit]:
     """Units that could run now at a station: for each phase at most as many as it has room for."""
-    most = {phase.value: max(0, room.get(phase, 0)) for phase in DISPATCHED}
+    most = {name: max(0, room.get(phase, 0)) for phase, name in _NAMES}
     rows = (
         tx.all(_READY_BEGUN if begun_only else _READY, station=station, **most) if any(most.values()) else []
     )

@@ -13,7 +13,7 @@ SELECT
   (SELECT MIN(due_at) FROM attention WHERE closed_at IS NULL AND due_at IS NOT NULL
     AND (:station = '' OR COALESCE((SELECT u.station FROM units u WHERE u.id = attention.unit_id), :station) = :station))
     AS question_due,
-  (SELECT COUNT(*) FROM runs r JOIN units u ON u.id = r.unit_id_snap
-    WHERE r.ended_at IS NULL AND u.claim_holder = :holder AND u.phase_status = 'canceled') AS called_off,
+  (SELECT COUNT(*) FROM units u WHERE u.phase_status = 'canceled' AND u.claim_holder IS NOT NULL AND u.claim_holder = :holder
+    AND EXISTS (SELECT 1 FROM runs r WHERE r.unit_id_snap = u.id AND r.ended_at IS NULL)) AS called_off,
   (SELECT COUNT(*) FROM units WHERE archived_at IS NOT NULL AND wound_up_at IS NULL AND base_commit IS NOT NULL
     AND (:station = '' OR COALESCE(station, :station) = :station)) AS to_put_away
