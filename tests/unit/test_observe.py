@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import tempfile
 import threading
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sf import __version__
+from sf.app.witnesses import gatherer
 from sf.config.schema import Hooks
 from sf.config.schema import Log as Settings
 from sf.domain import events
@@ -108,6 +110,53 @@ def test_a_log_that_cannot_be_written_does_not_stop_the_work(tmp_path: Path) -> 
     log = Log(tmp_path / "file" / "sf.log")
     log.info("into the void")
     assert log.sink_failures == 1
+
+
+def test_what_is_kept_for_a_moment_is_written_before_what_comes_after_it(tmp_path: Path) -> None:
+    log = Log(tmp_path / "sf.log")
+    assert log.keep(1_767_225_600_007, "first", {"unit_id": "task/a1", "note": "", "nothing": None})
+    assert not log.keep(1_767_225_600_008, "second", {"note": "two words"})
+    assert not (tmp_path / "sf.log").exists()
+    log.warning("third")
+    first, second, third = (tmp_path / "sf.log").read_text().splitlines()
+    assert first == '2026-01-01T00:00:00.007Z INFO first unit_id=task/a1 note=""'
+    assert second == '2026-01-01T00:00:00.008Z INFO second note="two words"'
+    assert third.endswith("WARNING third")
+    assert log.keep(1_767_225_600_009, "fourth", {}), "the first that is kept again"
+    log.flush()
+    log.flush()
+    assert [line.split()[2] for line in (tmp_path / "sf.log").read_text().splitlines()][3:] == ["fourth"]
+
+
+def test_lines_that_are_written_together_are_rotated_like_others(tmp_path: Path) -> None:
+    log = Log(tmp_path / "sf.log", max_size=1000, max_files=3)
+    for number in range(100):
+        log.keep(0, f"entry {number:03}", {"padding": "x" * 50})
+    log.flush()
+    assert all(file.stat().st_size <= 1000 for file in tmp_path.iterdir())
+    text = "".join((tmp_path / name).read_text() for name in ("sf.log.2", "sf.log.1", "sf.log"))
+    numbers = [int(line.split("entry ")[1][:3]) for line in text.splitlines()]
+    assert numbers == list(range(numbers[0], 100)) and len(numbers) > 20
+
+
+async def test_what_a_loop_logs_together_stands_in_the_log_a_moment_later(tmp_path: Path) -> None:
+    log = Log(tmp_path / "sf.log")
+    write = gatherer(log)
+    write(Event(events.RUN_ENDED, Instant(1), "task/a1", {"run_id": "r", "outcome": "success"}))
+    write(Event(events.WARNING, Instant(2), "", {"detail": "not for the log"}))
+    assert not (tmp_path / "sf.log").exists()
+    await asyncio.sleep(0.2)
+    assert (
+        "RunEnded unit_id=task/a1 unit_type=task run_id=r outcome=success"
+        in (tmp_path / "sf.log").read_text()
+    )
+    write(Event(events.HELD, Instant(3), "task/a1", {"kind": "blocked"}))
+    write(Event(events.WARNING, Instant(4), "", {"detail": "look here", "log": True}))
+    lines = (tmp_path / "sf.log").read_text().splitlines()
+    assert [line.split(" ", 1)[1].split()[:2] for line in lines[1:]] == [
+        ["INFO", "Held"],
+        ["WARNING", "look"],
+    ]
 
 
 def test_threads_do_not_mix_their_lines(tmp_path: Path) -> None:
@@ -255,6 +304,19 @@ def test_every_subscriber_is_told_in_order_until_it_leaves() -> None:
     leave()
     bus.publish(Event("Two", Instant(0)))
     assert heard == ["a One", "b One", "b Two"]
+
+
+def test_a_subscriber_that_names_events_is_told_of_no_others() -> None:
+    bus = Bus()
+    heard: list[str] = []
+    bus.publish(Event("One", Instant(0)))
+    leave = bus.subscribe(lambda event: heard.append("some " + event.name), "One", "Two")
+    bus.subscribe(lambda event: heard.append("all " + event.name))
+    for name in ("One", "Three"):
+        bus.publish(Event(name, Instant(0)))
+    leave()
+    bus.publish(Event("Two", Instant(0)))
+    assert heard == ["some One", "all One", "all Three", "all Two"]
 
 
 @pytest.mark.conforms("C-62")
