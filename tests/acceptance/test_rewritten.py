@@ -215,6 +215,94 @@ def test_what_is_shared_with_a_commit_that_was_amended_twice_still_lands(stage: 
     assert landed(stage) >= {"notes.txt", "more.txt", "fix.txt", "fix2.txt", "big.txt", "big2.txt"}
 
 
+def test_work_that_an_amended_commit_had_as_well_lands_though_its_conflict_was_resolved(stage: Stage) -> None:
+    """Beside that commit it was no work of the unit's, so it was taken away with the commit, as a success."""
+    stage.script(
+        plan_scene(ONE),
+        scene("execute", write("notes.txt", "agent\n"), write("more.txt", "more\n"), say(), unit="T"),
+        scene("execute", write("notes.txt", "agent and user\n"), say(), unit="S"),
+        *PASSING,
+    )
+    stage.plan()
+    mine = committed(stage, "mine", notes="user\n", more="more\n", secret="password\n")
+
+    def amend() -> None:
+        stage.git("rm", "-q", "more.txt", "secret.txt")
+        stage.git("commit", "-q", "--amend", "-m", "without")
+
+    assert stage.auto(watch=in_turn(("merge", mine), ("execute", amend))).ending == "done"
+    assert stage.git("show", "main:notes.txt") == "agent and user"
+    assert "more.txt" in landed(stage) and "secret.txt" not in landed(stage)
+
+
+def test_work_that_an_amended_commit_had_as_well_lands_though_a_mended_file_was_amended(stage: Stage) -> None:
+    """The conflict was in one file, and what was laid out for it had lost another."""
+    gated(
+        stage,
+        "#!/bin/sh\n[ ! -f big.txt ] || grep -q fixed big.txt\n",
+        scene("execute", write("notes.txt", "agent\n"), write("more.txt", "more\n"), say(), unit="T"),
+        scene("execute", write("big.txt", "big, fixed\n"), say(), unit="S", visits=[1]),
+        scene("execute", write("big.txt", "great, fixed\n"), say(), unit="S"),
+    )
+    mine = committed(stage, "mine", more="more\n", big="big\n")
+
+    def amend() -> None:
+        stage.git("rm", "-q", "more.txt")
+        stage.file("big.txt", "great\n")
+        stage.git("commit", "-q", "-a", "--amend", "-m", "without")
+
+    assert stage.auto(watch=in_turn(("merge", mine), ("execute", amend))).ending == "done"
+    assert stage.git("show", "main:big.txt") == "great, fixed"
+    assert landed(stage) >= {"notes.txt", "more.txt"}
+
+
+def test_a_file_of_the_units_that_an_amended_commit_has_otherwise_by_now_is_a_conflict(stage: Stage) -> None:
+    """The commit had it just as the unit; beside that the unit had done nothing, and its file was lost."""
+    gated(
+        stage,
+        NEEDS_FIX,
+        scene("execute", write("more.txt", "more\n"), say(), unit="T"),
+        scene("execute", write("fix.txt"), say(), unit="S", visits=[1]),
+        scene("execute", write("more.txt", "more and other\n"), say(), unit="S"),
+    )
+
+    def amend() -> None:
+        stage.file("more.txt", "other\n")
+        stage.git("commit", "-q", "-a", "--amend", "-m", "otherwise")
+
+    mine = committed(stage, "mine", more="more\n", big="big\n")
+    assert stage.auto(watch=in_turn(("merge", mine), ("execute", amend))).ending == "done"
+    assert len(stage.named(events.MERGE_CONFLICT)) == 1
+    assert stage.git("show", "main:more.txt") == "more and other"
+    assert "fix.txt" in landed(stage)
+
+
+def test_a_file_of_the_units_that_an_amended_commit_has_renamed_by_now_is_a_conflict(stage: Stage) -> None:
+    """Its two sides lie at two paths: of either, one side had done nothing."""
+    lines = [f"{number}\n" for number in range(20)]
+    stage.file("old.txt", "".join(lines))
+    stage.commit("base")
+    both = "".join([*lines[:9], "both\n", *lines[10:]])
+    gated(
+        stage,
+        NEEDS_FIX,
+        scene("execute", write("old.txt", both.replace("both", "agent")), say(), unit="T"),
+        scene("execute", write("fix.txt"), say(), unit="S", visits=[1]),
+        scene("execute", write("new.txt", both), say(), unit="S"),
+    )
+
+    def amend() -> None:
+        stage.git("mv", "old.txt", "new.txt")
+        stage.file("new.txt", both.replace("both", "user"))
+        stage.git("commit", "-q", "-a", "--amend", "-m", "renamed")
+
+    acts = (("merge", committed(stage, "mine", big="big\n")), ("execute", amend))
+    assert stage.auto(watch=in_turn(*acts)).ending == "done"
+    assert len(stage.named(events.MERGE_CONFLICT)) == 1
+    assert stage.git("show", "main:new.txt") == both.strip() and "old.txt" not in landed(stage)
+    assert landed(stage) >= {"fix.txt", "big.txt"}
+
+
 _DIES_AS_IT_HAS_LANDED = """
 import os, signal, sys
 from sf.scheduler import merging

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import secrets
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,7 @@ from sf.domain.utf8 import escaped
 from sf.errors import GitFailed
 from sf.workspaces import _attributes
 from sf.workspaces._index_file import brief
+from sf.workspaces._refs import ZERO
 from sf.workspaces.changes import GITLINK
 from sf.workspaces.git import Git
 
@@ -28,6 +30,9 @@ class Version(msgspec.Struct, frozen=True):
 
     mode: str
     object_id: str
+
+
+_NOTHING = Version("0", ZERO)
 
 
 class Contested(msgspec.Struct, frozen=True):
@@ -55,6 +60,11 @@ class MergeResult(msgspec.Struct, frozen=True):
     label: str = ""
     """What follows `<<<<<<< ` in the markers of this merge."""
     beside: tuple[Beside, ...] = ()
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """Every path of its conflicts, and of what lies beside."""
+        return frozenset(item.path for item in self.conflicts) | {item.other for item in self.beside}
 
 
 async def merge_trees(git: Git, git_dir: Path, ours: str, theirs: str) -> MergeResult:
@@ -108,7 +118,7 @@ async def _lay_beside(
         beside.append(Beside(item.path, name))
     if not lines:
         return tree, ()
-    return await _with_entries(git, git_dir, tree, b"".join(lines)), tuple(beside)
+    return await _with_entries(git, git_dir, tree, b"".join(lines), f"beside-{tree}"), tuple(beside)
 
 
 async def _entry(git: Git, git_dir: Path, tree: str, path: str) -> Version | None:
@@ -141,13 +151,41 @@ async def have_markers(git: Git, git_dir: Path, objects: Sequence[str], label: s
     return False
 
 
+async def are_at_their_paths(
+    git: Git, git_dir: Path, conflicts: Sequence[Contested], ours: str, theirs: str
+) -> bool:
+    """Whether both sides of each conflict lie at its path: not so after a rename, or beside a folder."""
+    left, right = await _entries(git, git_dir, ours), await _entries(git, git_dir, theirs)
+    return all((item.ours, item.theirs) == (left.get(item.path), right.get(item.path)) for item in conflicts)
+
+
+async def with_paths(git: Git, git_dir: Path, tree: str, paths: Collection[str], source: str) -> str:
+    """The tree with these paths as they are in another."""
+    found = await _entries(git, git_dir, source)
+    taken = ((found.get(path, _NOTHING), path) for path in sorted(paths))
+    lines = (f"{version.mode} {version.object_id}\t{path}\0" for version, path in taken)
+    stdin = "".join(lines).encode("utf-8", "surrogateescape")
+    # Not named by the tree: several units may come to the same one at once.
+    return await _with_entries(git, git_dir, tree, stdin, f"paths-{secrets.token_hex(6)}")
+
+
+async def _entries(git: Git, git_dir: Path, tree: str) -> dict[str, Version]:
+    listed = await git.run("ls-tree", "-r", "-z", tree, git_dir=git_dir)
+    found: dict[str, Version] = {}
+    for entry in listed.names():
+        head, _, path = entry.partition("\t")
+        mode, _, object_id = head.split()
+        found[path] = Version(mode, object_id)
+    return found
+
+
 async def _blob(git: Git, git_dir: Path, content: bytes) -> str:
     return (await git.run("hash-object", "-w", "--stdin", git_dir=git_dir, stdin=content)).text()
 
 
-async def _with_entries(git: Git, git_dir: Path, tree: str, index_info: bytes) -> str:
+async def _with_entries(git: Git, git_dir: Path, tree: str, index_info: bytes, name: str) -> str:
     """The tree with entries added, made through an index of its own."""
-    with brief(git_dir / "worktrees" / f"beside-{tree}") as index:
+    with brief(git_dir / "worktrees" / name) as index:
         await git.run("read-tree", tree, git_dir=git_dir, index=index)
         await git.run("update-index", "-z", "--index-info", git_dir=git_dir, index=index, stdin=index_info)
         return (await git.run("write-tree", git_dir=git_dir, index=index)).text()

@@ -32,30 +32,74 @@ class Replay:
         begun_on = [self._base, *(joint.taken for joint in joints)]
         if await self._are_one_line([*begun_on, head]):
             return False, await self._owned.merge_trees(head, tip)
-        by_stretches = await self._by_stretches(self._base, joints, head, tip)
-        return True, by_stretches or await self._owned.merge_from(begun_on[-1], head, tip)
+        if not joints:
+            return True, await self._owned.merge_from(self._base, head, tip)
+        return True, await self._by_stretches(self._base, joints, head, tip)
 
     async def _are_one_line(self, commits: Sequence[str]) -> bool:
         """Whether each of these commits has the one before it."""
         return all([await self._owned.is_ancestor(older, newer) for older, newer in pairwise(commits)])
 
-    async def _by_stretches(
-        self, base: str, joints: Sequence[Joint], head: str, tip: str
-    ) -> MergeResult | None:
-        """The work from `base` to `tip` on another head, stretch by stretch; None where one has a conflict.
+    async def _by_stretches(self, base: str, joints: Sequence[Joint], head: str, tip: str) -> MergeResult:
+        """The work from `base` to `tip` on another head, stretch by stretch.
 
-        Of a merge that was taken in, that is what was made of it beyond what had been laid out. At once, and
-        beside the last that was taken in, whatever was in that one too would not count as the unit's.
+        Of a merge that was taken in, that is what was made of it beyond what had been laid out. The paths on
+        which a stretch conflicts are merged at once: all, where a conflict is not at the paths of its sides.
         """
-        onto, since = head, base
+        walk = _Walk(self._owned, head)
+        since = base
         for joint in joints:
-            own = await self._owned.merge_from(since, onto, joint.first)
+            await walk.along(since, joint.first)
             _, laid_out = await self.joined(joint.taken, joint.first)
-            if own.tree is None or laid_out.tree is None:
-                return None
-            mended = await self._owned.merge_from(laid_out.tree, own.tree, joint.id)
-            if mended.tree is None:
-                return None
-            onto, since = mended.tree, joint.id
-        last = await self._owned.merge_from(since, onto, tip)
-        return last if last.tree is not None else None
+            await walk.leave_out(laid_out, joint.taken, joint.first)
+            await walk.along(laid_out.tree or str(laid_out.laid_out), joint.id)
+            since = joint.id
+        await walk.along(since, tip)
+        if not walk.left_out:
+            return MergeResult(walk.tree)
+        owned, paths, begun_on = self._owned, walk.left_out, await self._without_own(base, joints)
+        if walk.is_lost:
+            return await owned.merge_from(begun_on, head, tip)
+        theirs = await owned.with_paths(walk.tree, paths, tip)
+        return await owned.merge_from(await owned.with_paths(head, paths, begun_on), head, theirs)
+
+    async def _without_own(self, base: str, joints: Sequence[Joint]) -> str:
+        """The commit that was taken in last, without what the unit had done just the same.
+
+        Beside the commit as it is, that would not count as the unit's, and go where the commit went.
+        """
+        tree = base
+        for joint in joints:
+            undone = await self._owned.merge_from(joint.first, tree, joint.taken)
+            tree = undone.tree or await self._owned.with_paths(
+                str(undone.laid_out), undone.paths, joint.taken
+            )
+        return tree
+
+
+class _Walk:
+    """A tree on its way from a head along a unit's work; the paths of conflicts stay what the head has."""
+
+    def __init__(self, owned: OwnedRepository, head: str) -> None:
+        self._owned = owned
+        self._head = head
+        self.tree = head
+        self.left_out: frozenset[str] = frozenset()
+        self.is_lost = False
+        """Whether a side of a conflict lay at another path: it cannot be told which are to be left out."""
+
+    async def along(self, begin: str, end: str) -> None:
+        """Take in the work from one commit or tree to another."""
+        if self.is_lost:
+            return
+        merged = await self._owned.merge_from(begin, self.tree, end)
+        await self.leave_out(merged, self.tree, end)
+        self.tree = merged.tree or str(merged.laid_out)
+        if self.left_out and not self.is_lost:
+            self.tree = await self._owned.with_paths(self.tree, self.left_out, self._head)
+
+    async def leave_out(self, merged: MergeResult, ours: str, theirs: str) -> None:
+        """Leave out what is in conflict in a merge of two sides."""
+        if merged.tree is None:
+            self.is_lost |= not await self._owned.are_at_their_paths(merged.conflicts, ours, theirs)
+            self.left_out |= merged.paths
