@@ -13,6 +13,7 @@ import pytest
 from sf.domain import events
 from sf.domain.events import Event
 from sf.domain.units import HoldKind
+from sf.store import records
 from tests.support.stage import CONFIG, PASSING, Stage, plan_scene, say, scene, task, write
 
 ONE = {"title": "S", "tasks": [task("T")]}
@@ -334,5 +335,159 @@ def test_what_landed_before_a_kill_and_was_reverted_since_does_not_land_again(
     assert "a.txt" not in landed(stage) and stage.unit(SLICE).completed
     subjects = stage.git("log", "--format=%s", "--first-parent").splitlines()
     assert subjects[:2] == [f'Revert "Merge {SLICE}: S"', f"Merge {SLICE}: S"]
-    left = stage.git("--git-dir", str(stage.project.repository), "for-each-ref", "refs/sf/replay")
+    left = stage.git("--git-dir", str(stage.project.repository), "for-each-ref", "refs/sf/landing")
     assert not left
+
+
+def killed_as_it_has_landed(stage: Stage, script: str = _DIES_AS_IT_HAS_LANDED) -> str:
+    """Run the autopilot until it is killed between a landing and its record; the commit that landed."""
+    env = {**os.environ, "SF_HOME": str(stage.home)}
+    killed = subprocess.run([sys.executable, "-c", script], cwd=stage.root, env=env)
+    assert killed.returncode == -9 and "a.txt" in landed(stage)
+    return stage.git("rev-parse", "main")
+
+
+def landing_of_one_file(stage: Stage) -> None:
+    stage.file("base.txt", "base\n")
+    stage.commit("base")
+    stage.script(plan_scene(ONE), scene("execute", write("a.txt"), say(), unit="T"), *PASSING)
+    stage.plan()
+
+
+def amend_landing(stage: Stage) -> None:
+    stage.file("a.txt", "text, amended\n")
+    stage.git("commit", "-q", "-a", "--amend", "-m", "in other words")
+
+
+def squash_landing(stage: Stage) -> None:
+    """Into the user's own commit before it; no trailer is left."""
+    stage.git("reset", "-q", "--soft", "HEAD~2")
+    stage.commit("base and all")
+
+
+def squash_landing_otherwise(stage: Stage) -> None:
+    stage.git("reset", "-q", "--soft", "HEAD~2")
+    stage.file("a.txt", "text of mine\n")
+    stage.commit("base and all")
+
+
+def flatten_landing(stage: Stage) -> None:
+    stage.git("switch", "-q", "-c", "theirs", "main~1")
+    stage.file("theirs.txt", "theirs\n")
+    stage.commit("theirs")
+    stage.git("switch", "-q", "main")
+    stage.git("rebase", "-q", "theirs")
+    assert "a.txt" in landed(stage) and not stage.git("log", "--merges", "--format=%s")
+
+
+def drop_landing(stage: Stage) -> None:
+    stage.git("reset", "-q", "--hard", "HEAD~1")
+
+
+def drop_landing_and_go_on(stage: Stage) -> None:
+    drop_landing(stage)
+    stage.file("a.txt", "mine\n")
+    stage.commit("mine")
+
+
+@pytest.mark.parametrize(
+    "rewrite",
+    [
+        amend_landing,
+        squash_landing,
+        squash_landing_otherwise,
+        flatten_landing,
+        drop_landing,
+        drop_landing_and_go_on,
+    ],
+)
+def test_what_landed_before_a_kill_and_was_rewritten_since_does_not_land_again(
+    stage: Stage, rewrite: Callable[[Stage], None]
+) -> None:
+    """As a landing that is on record: what the user made of it is theirs, and its commit can be named."""
+    landing_of_one_file(stage)
+    commit = killed_as_it_has_landed(stage)
+    rewrite(stage)
+    mine = stage.git("rev-parse", "main")
+    assert stage.auto().ending == "done" and stage.unit(SLICE).completed
+    assert stage.git("rev-parse", "main") == mine and not stage.named(events.MERGE_CONFLICT)
+    (row,) = [row for row in records.evidence(stage.read, SLICE) if row["kind"] == "merge"]
+    is_merge = bool(stage.git("log", "--merges", "--format=%s"))
+    assert row["commit_id"] == (mine if is_merge else commit)
+    told = [str(event.data["detail"]) for event in stage.named(events.WARNING)]
+    assert is_merge or any(commit[:12] in detail and "was rewritten" in detail for detail in told)
+    assert not stage.git("--git-dir", str(stage.project.repository), "for-each-ref", "refs/sf/landing")
+
+
+def test_a_replay_that_landed_before_a_kill_and_was_amended_since_does_not_land_again(stage: Stage) -> None:
+    landing_of_one_file(stage)
+    paused = stage.auto(watch=in_turn(("review", lambda: stage.queue("pause", reason="look"))))
+    assert paused.ending == "paused"
+    stage.git("commit", "-q", "--amend", "-m", "base in other words")
+    stage.submit("resume")
+    killed_as_it_has_landed(stage)
+    amend_landing(stage)
+    mine = stage.git("rev-parse", "main")
+    assert stage.auto().ending == "done" and stage.unit(SLICE).completed
+    assert stage.git("rev-parse", "main") == mine
+
+
+_DIES_WITH_ITS_LOCKS = """
+import os, signal, sys
+from sf.workspaces._journal import Desk
+def dies(*_): os.kill(os.getpid(), signal.SIGKILL)
+Desk.install_index = dies
+from sf.surfaces.cli.main import run
+sys.exit(run(["auto"]))
+"""
+
+
+def test_what_landed_as_it_was_killed_does_not_land_again_though_the_user_took_its_locks_away(
+    stage: Stage,
+) -> None:
+    """Its journal cannot tell: the branch has moved on without the commit."""
+    landing_of_one_file(stage)
+    killed_as_it_has_landed(stage, _DIES_WITH_ITS_LOCKS)
+    for name in ("HEAD.lock", "index.lock"):
+        (stage.root / ".git" / name).unlink()
+    stage.git("reset", "-q", "--hard")
+    squash_landing(stage)
+    mine = stage.git("rev-parse", "main")
+    assert stage.auto().ending == "done" and stage.unit(SLICE).completed
+    assert stage.git("rev-parse", "main") == mine
+
+
+_DIES_BEFORE_IT_LANDS = """
+import os, signal, sys
+from sf.workspaces._landing import Landing
+async def dies(*_): os.kill(os.getpid(), signal.SIGKILL)
+Landing._move_files = dies
+from sf.surfaces.cli.main import run
+sys.exit(run(["auto"]))
+"""
+
+
+def test_what_was_killed_before_it_landed_lands_though_the_branch_was_rewritten_since(stage: Stage) -> None:
+    landing_of_one_file(stage)
+    env = {**os.environ, "SF_HOME": str(stage.home)}
+    killed = subprocess.run([sys.executable, "-c", _DIES_BEFORE_IT_LANDS], cwd=stage.root, env=env)
+    assert killed.returncode == -9 and "a.txt" not in landed(stage)
+    for name in ("HEAD.lock", "index.lock"):
+        (stage.root / ".git" / name).unlink()
+    stage.git("reset", "-q", "--hard")
+    stage.git("commit", "-q", "--amend", "-m", "base in other words")
+    assert stage.auto().ending == "done"
+    assert "a.txt" in landed(stage)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_what_landed_before_a_kill_was_rewritten_and_called_off_counts_as_merged_where_it_is_there(
+    stage: Stage, is_there: bool
+) -> None:
+    landing_of_one_file(stage)
+    killed_as_it_has_landed(stage)
+    (squash_landing if is_there else drop_landing)(stage)
+    stage.submit("abandon", unit_id=SLICE, reason="we do not want that")
+    stage.auto()
+    assert stage.unit(SLICE).succeeded == is_there
+    assert "a.txt" in landed(stage) if is_there else "a.txt" not in landed(stage)

@@ -52,6 +52,23 @@ async def test_branch_index_and_files_move_together(project: Project) -> None:
     assert await project.user.recover_landing() is None
 
 
+async def test_the_log_tells_that_a_branch_has_left_a_commit_and_not_that_one_was_about_to_land(
+    project: Project,
+) -> None:
+    root, old = project.root, await project.tip()
+    new = await project.next_commit({"src/a.py": "a = 2\n"})
+    assert not project.user.has_left("main", new)
+    await project.user.land("main", old, new, project.owned)
+    assert project.user.has_left("main", old) and not project.user.has_left("main", new)
+    user_git(root, "reset", "-q", "--hard", old)
+    assert project.user.has_left("main", new) and not project.user.has_left("other", new)
+    log = root / ".git/logs/refs/heads/main"
+    log.unlink()
+    assert not project.user.has_left("main", new)
+    os.mkfifo(log)
+    assert not project.user.has_left("main", new)
+
+
 async def test_a_branch_that_is_not_out_moves_alone(project: Project) -> None:
     old = await project.tip()
     user_git(project.root, "checkout", "-q", "-b", "other")

@@ -111,7 +111,7 @@ async def _put_away(desk: Desk, unit: Unit) -> None:
         return
     if unit.base_commit is None:
         return
-    await landed.forget_replays(workshop.owned, unit)
+    await landed.forget(workshop.owned, unit)
     if not workshop.folder(unit).exists() and await _has_nothing_to_keep(desk, unit):
         kept = await workshop.removed(unit).finish_removal(await workshop.landed_in(unit))
         _tell_parked(desk, unit, kept)

@@ -26,25 +26,30 @@ async def on_integration(workshop: Workshop, unit: Unit, head: str) -> str | Non
     return await _bearing(workshop, unit, head, landing_subject(unit.id, unit.title))
 
 
-async def note_replay(owned: OwnedRepository, unit: Unit, tip: str, commit: str) -> None:
-    """Keep the commit by which a tip is about to land that it will not have for a parent."""
-    await owned.set_ref(f"{_replays(unit)}{tip}", commit)
+async def note(owned: OwnedRepository, unit: Unit, tip: str, commit: str) -> None:
+    """Keep the commit by which a tip is about to land: nothing else tells, once the branch is rewritten."""
+    await owned.set_ref(f"{_notes(unit)}{tip}", commit)
 
 
-async def replayed(owned: OwnedRepository, unit: Unit, tip: str, head: str) -> str | None:
-    """That commit, if the integration branch has it: whatever became of it since, the tip has landed once."""
-    commit = await owned.ref(f"{_replays(unit)}{tip}")
-    return commit if commit is not None and await owned.is_ancestor(commit, head) else None
+async def noted(workshop: Workshop, unit: Unit, tip: str, head: str) -> str | None:
+    """That commit, if the integration branch has or had it: whatever became of it, the tip has landed once.
+
+    What it had is told by its log, which git writes as it moves the branch; where none is kept, by nobody.
+    """
+    commit = await workshop.owned.ref(f"{_notes(unit)}{tip}")
+    if commit is None or await workshop.owned.is_ancestor(commit, head):
+        return commit
+    return commit if workshop.user.has_left(workshop.integration_branch(unit), commit) else None
 
 
-async def forget_replays(owned: OwnedRepository, unit: Unit) -> None:
+async def forget(owned: OwnedRepository, unit: Unit) -> None:
     """Drop the notes: what is on record as landed is not landed again."""
-    for name, commit in (await owned.refs(_replays(unit))).items():
+    for name, commit in (await owned.refs(_notes(unit))).items():
         await owned.delete_ref(name, commit)
 
 
-def _replays(unit: Unit) -> str:
-    return f"refs/sf/replay/{folder_name(unit.id)}/"
+def _notes(unit: Unit) -> str:
+    return f"refs/sf/landing/{folder_name(unit.id)}/"
 
 
 async def by_killed_merge(workshop: Workshop, unit: Unit) -> str | None:
@@ -53,11 +58,23 @@ async def by_killed_merge(workshop: Workshop, unit: Unit) -> str | None:
         return None
     if not unit.in_slice:
         with contextlib.suppress(BranchGone):
-            return await on_integration(workshop, unit, await workshop.integration_head(unit))
+            head = await workshop.integration_head(unit)
+            return await on_integration(workshop, unit, head) or await _still_there(workshop, unit, head)
         return None
     branch = workshop.owner(unit).branch
     tip = await workshop.owned.ref(f"refs/heads/{branch}") if branch else None
     return await _bearing(workshop, unit, tip, work_subject(unit.title)) if tip else None
+
+
+async def _still_there(workshop: Workshop, unit: Unit, head: str) -> str | None:
+    """The commit that landed, where the branch was rewritten without it and has all that it changed."""
+    tip = await workshop.owned.ref(f"refs/heads/{unit.branch}") if unit.branch else None
+    commit = await noted(workshop, unit, tip, head) if tip else None
+    if commit is None:
+        return None
+    before, *_ = await workshop.owned.parents(commit)
+    again = await workshop.owned.merge_from(before, head, commit)
+    return commit if again.tree == await workshop.owned.tree_of(head) else None
 
 
 async def _bearing(workshop: Workshop, unit: Unit, head: str, subject: str) -> str | None:

@@ -112,7 +112,8 @@ async def _land(agent: Agent) -> o.AnyOutcome:
         head = await desk.workshop.integration_head(unit)
         if await owned.is_ancestor(tip, head):
             return await _already(agent, await landed.on_integration(desk.workshop, unit, head) or tip)
-        if (before := await landed.replayed(owned, unit, tip, head)) is not None:
+        if (before := await landed.noted(desk.workshop, unit, tip, head)) is not None:
+            await _tell_rewritten(agent, before, head)
             return await _already(agent, before)
         parents, merged = await joining.join(agent, head, tip)
         if merged.tree is None:
@@ -127,8 +128,7 @@ async def _land(agent: Agent) -> o.AnyOutcome:
             return refused
         subject = landing_subject(unit.id, unit.title)
         commit = await owned.commit_tree(merged.tree, parents, _message(unit, subject))
-        if len(parents) == 1:
-            await landed.note_replay(owned, unit, tip, commit)
+        await landed.note(owned, unit, tip, commit)
         outcome = await _move_branch(agent, head, commit)
         if outcome is not None:
             await _record_landing(agent, outcome, merged.tree, commit)
@@ -144,6 +144,17 @@ async def _already(agent: Agent, commit: str) -> o.Done:
         tree = await agent.desk.workshop.owned.tree_of(commit)
         await _keep(agent, tree, commit, "already in the integration branch")
     return o.Done("already merged")
+
+
+async def _tell_rewritten(agent: Agent, commit: str, head: str) -> None:
+    """Say that a landing is gone from the branch, and counts: what the user took away stays away."""
+    desk, unit = agent.desk, agent.unit
+    if await desk.workshop.owned.is_ancestor(commit, head):
+        return
+    branch = desk.workshop.integration_branch(unit)
+    told = f"it had landed by {commit[:12]}, and {branch} was rewritten since: it counts as merged"
+    detail = f"{told}, and sf rescue list has what it was"
+    desk.announce(events.WARNING, unit.id, detail=detail, log=True)
 
 
 async def _move_branch(agent: Agent, head: str, commit: str) -> o.AnyOutcome | None:

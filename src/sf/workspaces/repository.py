@@ -181,6 +181,15 @@ class UserRepository:
         )
         return output.code == 0
 
+    def has_left(self, branch: str, commit: str) -> bool:
+        """Return whether a branch was at a commit and has moved on, going by its log, if it has one."""
+        log = self.common_dir / "logs" / "refs" / "heads" / branch
+        # A pipe in its place would be waited for.
+        if not log.is_file():
+            return False
+        with log.open("rb") as lines:
+            return any(line.startswith(f"{commit} ".encode()) for line in lines)
+
     async def tracked_files(self) -> list[str]:
         """Return every path in the user's index."""
         output = await self._git.run("ls-files", "-z", "--cached", git_dir=self.git_dir, work_tree=self.root)
