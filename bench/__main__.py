@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench import machine
 from bench.table import Row, render
-from bench.timing import ROUNDS, Stopwatch
+from bench.timing import MANY_ROUNDS, ROUNDS, Stopwatch
 
 BENCHMARKS = {
     "null-unit": "bench.null_unit",
@@ -54,7 +54,8 @@ def main(names: Sequence[str]) -> int:
 
 def _run_all(names: Sequence[str], scratch: Path) -> int:
     print(machine.describe(scratch))
-    print(f"medians of {ROUNDS} rounds, interleaved; SQLite synchronous=FULL everywhere\n", flush=True)
+    rounds = f"{ROUNDS} rounds (drain: {MANY_ROUNDS})"
+    print(f"medians of {rounds}, interleaved; SQLite synchronous=FULL everywhere\n", flush=True)
     whole, rows, failed = Stopwatch(), [], []
     for name in names:
         folder = scratch / name

@@ -15,7 +15,7 @@ from typing import Any
 from bench import peers
 from bench.ground import HOLDER, Ground, done_at_once, opened
 from bench.table import Row
-from bench.timing import Contender, Stopwatch, medians
+from bench.timing import MANY_ROUNDS, Contender, Stopwatch, medians
 from sf.domain import events
 from sf.domain.decide import Move, Step, settled
 from sf.domain.phases import Phase
@@ -25,7 +25,6 @@ from sf.scheduler import claims
 from sf.store import runs, units
 from sf.store.tx import Tx
 
-_ROUNDS = 25
 _UNITS = 400
 """In each round, so that the contenders take turns; 25 rounds make ten thousand."""
 _DONE = Move(status=Status.SUCCEEDED, verdict="success", steps=(Step(Phase.COMPLETE, "done"),))
@@ -200,7 +199,7 @@ async def _measured(scratch: Path, number: int, word: str, most_ratio: float | N
             "consumer": huey.consume,
             "logging": huey.consume_logging,
         }
-        found = await medians(contenders, _ROUNDS)
+        found = await medians(contenders, MANY_ROUNDS)
     what = f"10,000 null units, {word} at a time, each"
     peers_of_it = {
         "Huey task, its consumer and its log": "logging",

@@ -10,6 +10,8 @@ Contender = Callable[[], Awaitable[float]]
 """Does its work some times over and returns the seconds that one piece of it took."""
 
 ROUNDS = 11
+MANY_ROUNDS = 25
+"""For `drain`, whose units make ten thousand so."""
 
 
 async def medians(contenders: Mapping[str, Contender], rounds: int = ROUNDS) -> dict[str, float]:
