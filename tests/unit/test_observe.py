@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+import os
+import sys
 import tempfile
 import threading
 import time
@@ -110,6 +113,38 @@ def test_a_log_that_cannot_be_written_does_not_stop_the_work(tmp_path: Path) -> 
     log = Log(tmp_path / "file" / "sf.log")
     log.info("into the void")
     assert log.sink_failures == 1
+
+
+def test_a_rotation_that_fails_does_not_stop_the_work(tmp_path: Path) -> None:
+    log = Log(tmp_path / "sf.log", max_size=100, max_files=2)
+    in_the_way = tmp_path / "sf.log.1"
+    in_the_way.mkdir()
+    log.info("one", detail="x" * 80)
+    log.info("two", detail="x" * 80)
+    log.info("three", detail="x" * 80)
+    assert log.sink_failures == 2
+    in_the_way.rmdir()
+    log.info("four")
+    assert " one " in in_the_way.read_text() and " four" in (tmp_path / "sf.log").read_text()
+
+
+def test_a_stderr_that_nobody_reads_does_not_stop_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads, writes = os.pipe()
+    os.close(reads)
+    with os.fdopen(writes, "wb", buffering=0) as end:
+        monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(end, write_through=True))
+        log = Log(tmp_path / "sf.log", stderr=True)
+        log.keep(1, "one", {})
+        log.info("two")
+        assert log.sink_failures == 1
+    log.info("three")
+    assert [line.split(" ")[2] for line in log_lines(tmp_path)] == ["one", "two", "three"]
+
+
+def log_lines(folder: Path) -> list[str]:
+    return (folder / "sf.log").read_text().splitlines()
 
 
 def test_what_is_kept_for_a_moment_is_written_before_what_comes_after_it(tmp_path: Path) -> None:

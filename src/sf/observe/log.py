@@ -76,9 +76,14 @@ class Log:
         return [_line(at, "INFO", message, fields) for at, message, fields in kept]
 
     def _emit(self, lines: list[str]) -> None:
+        if not lines:
+            return
         if self._stderr:
-            sys.stderr.write("".join(lines))
-        if self._path is None or not lines:
+            try:
+                sys.stderr.write("".join(lines))
+            except (OSError, ValueError):  # nobody reads it any more, or it is closed
+                self.sink_failures += 1
+        if self._path is None:
             return
         try:
             file = self._file if self._file is not None else self._open(self._path)
@@ -87,6 +92,8 @@ class Log:
                 encoded = line.encode()
                 if size and size + len(encoded) > self._max_size:
                     file.write(data)
+                    # Should what follows fail, the next line opens it anew.
+                    self._file = None
                     file.close()
                     self._rotate(self._path)
                     file = self._open(self._path)
