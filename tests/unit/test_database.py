@@ -199,6 +199,26 @@ async def test_a_canceled_caller_does_not_undo_or_silence_its_write(place: Place
     database.close()
 
 
+async def test_who_waits_is_answered_though_nobody_can_be_told(place: Place) -> None:
+    told: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context["message"]))
+
+    def publish(event: Event) -> None:
+        raise RuntimeError("no ear")
+
+    database = Database(place, publish)
+
+    def announces(tx: Tx) -> int:
+        tx.announce(Event(events.WARNING, NOW))
+        tx.announce(Event(events.AUTO_LOOP, NOW))
+        return len(plant_tasks(tx))
+
+    written = asyncio.gather(*(database.write(announces) for _ in range(3)))
+    assert await asyncio.wait_for(written, 10) == [1, 1, 1]
+    assert told == [f"{name} could not be told" for name in (events.WARNING, events.AUTO_LOOP) * 3]
+    database.close()
+
+
 async def test_the_reading_connection_refuses_to_write(database: Database) -> None:
     with pytest.raises(READ_ONLY):
         database.read.run("DELETE FROM units")

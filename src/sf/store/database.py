@@ -204,10 +204,16 @@ class Database:
         for job in group:
             if job.error is None and job.tx is not None:
                 for event in job.tx.events:
-                    self._publish(event)
+                    self._tell(event, job.outbox.loop)
             if job.future.cancelled():
                 continue
             if job.error is not None:
                 job.future.set_exception(job.error)
             else:
                 job.future.set_result(job.value)
+
+    def _tell(self, event: Event, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            self._publish(event)
+        except Exception as error:  # it is on disk all the same: everyone who waits is answered
+            loop.call_exception_handler({"message": f"{event.name} could not be told", "exception": error})
