@@ -139,6 +139,29 @@ async def test_a_writer_that_hangs_in_its_transaction_is_waited_for_until_the_se
     assert "the server ends it after 1 s" in told[0]
 
 
+def test_a_writer_waits_for_one_that_hangs_though_the_loop_that_would_be_told_has_ended(url: Url) -> None:
+    transact(url, plant_tasks)
+    short = Url(f"{url.value}&options=-clock_timeout%3D200", url.schema)
+    database = Database(short)
+    sleeper = engine_of(short).connect_writing()
+    sleeper.begin()
+
+    async def leaves() -> None:
+        writing = asyncio.ensure_future(database.write(plant_tasks))
+        await asyncio.sleep(0.05)
+        writing.cancel()
+
+    async def follows() -> list[str]:
+        writing = asyncio.ensure_future(database.write(plant_tasks))
+        await asyncio.sleep(0.5)
+        sleeper.close()
+        return await asyncio.wait_for(writing, 10)
+
+    asyncio.run(leaves())
+    assert asyncio.run(follows()) == ["task/a3"]
+    database.close()
+
+
 def test_an_operators_limit_for_statements_is_none_for_the_turn_to_write(url: Url) -> None:
     short = Url(f"{url.value}&options=-cstatement_timeout%3D200", url.schema)
     transact(short, plant_tasks)

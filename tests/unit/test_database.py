@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -196,6 +197,59 @@ async def test_a_canceled_caller_does_not_undo_or_silence_its_write(place: Place
     await database.write(lambda tx: None)
     assert len(units.listed(database.read)) == 1
     assert events.WARNING in seen
+    database.close()
+
+
+def test_a_loop_that_ends_before_it_is_answered_leaves_the_writer_to_the_next_one(tmp_path: Path) -> None:
+    database = Database(tmp_path / "sf.db")
+    begun, gate = threading.Event(), threading.Event()
+
+    def holds(tx: Tx) -> None:
+        begun.set()
+        gate.wait(10)
+
+    async def leaves() -> None:
+        writing = asyncio.ensure_future(database.write(holds))
+        await asyncio.to_thread(begun.wait, 10)
+        writing.cancel()
+
+    async def follows() -> list[str]:
+        writing = asyncio.ensure_future(database.write(plant_tasks))
+        await asyncio.sleep(0.05)
+        gate.set()
+        return await asyncio.wait_for(writing, 10)
+
+    asyncio.run(leaves())
+    assert asyncio.run(follows()) == ["task/a1"]
+    database.close()
+    database.close()
+
+
+def test_the_loops_of_many_threads_write_to_one_database(tmp_path: Path) -> None:
+    database = Database(tmp_path / "sf.db")
+    wrong: list[Exception] = []
+
+    async def write() -> None:
+        await asyncio.wait_for(database.write(lambda tx: None), 30)
+
+    def runs_loops() -> None:
+        try:
+            for _ in range(60):
+                asyncio.run(write())
+        except Exception as error:
+            wrong.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=runs_loops) for _ in range(30)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert wrong == []
     database.close()
 
 

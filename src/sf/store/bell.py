@@ -34,3 +34,8 @@ class Bell:
         """Give the pipe back; nobody may wait any more."""
         self._bell.close()
         self._rope.close()
+
+    def __del__(self) -> None:
+        # Whoever rings it holds it: with nobody left it is nobody's, and no thread is in the middle of it.
+        if hasattr(self, "_rope"):
+            self.close()

@@ -89,8 +89,9 @@ class Database:
 
     def _outbox(self, loop: asyncio.AbstractEventLoop) -> Outbox[list[_Job]]:
         """Where a loop that has not written before is answered."""
-        for other in [other for other in self._outboxes if other.is_closed()]:
-            self._outboxes.pop(other).close()
+        for other in [other for other in list(self._outboxes) if other.is_closed()]:
+            # Not closed: the writer may be about to answer. It goes with the last of its jobs.
+            self._outboxes.pop(other, None)
         with _opening():
             made = self._outboxes[loop] = Outbox(loop, self._deliver)
         return made
@@ -110,8 +111,8 @@ class Database:
         self._inbox.end()
         self._thread.join()
         self._inbox.close()
-        for outbox in self._outboxes.values():
-            outbox.close()
+        while self._outboxes:
+            self._outboxes.popitem()[1].close()
         self._reader.close()
         self._writer.close()
 
@@ -155,7 +156,8 @@ class Database:
                 if not told:
                     detail = f"waits to write: {error}"
                     event = Event(WARNING, SystemClock().now(), data={"detail": detail, "log": True})
-                    loop.call_soon_threadsafe(self._publish, event)
+                    with contextlib.suppress(RuntimeError):  # the loop has ended: nobody listens
+                        loop.call_soon_threadsafe(self._publish, event)
                     told = True
 
     def _begin_now(self) -> None:
