@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +18,7 @@ from sf.domain.dialogue import Usage
 from sf.domain.ids import ulid
 from sf.domain.runs import AttemptState, Lease, TurnKind
 from sf.domain.units import Merging, Status, Unit
-from sf.errors import LeaseLost, UnknownUnit
+from sf.errors import LeaseLost, StoreUnusable, UnknownUnit
 from sf.harness.rules import Rules
 from sf.harness.settle import Ending
 from sf.scheduler import claims, intents
@@ -67,6 +68,27 @@ def test_a_unit_is_the_same_however_it_is_read(place: Place) -> None:
     assert rich.parent_ready is False and by_columns[1].parent_ready is True
     assert by_columns[1].merging == Merging("p", "label", ("x.other",), "t", "r")
     assert by_columns[2].merging == Merging("old", label="old")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["metadata = '[]'", "metadata = 'null'", "plan = '[]'", "plan = '5'", "plan = '{'", "phase = 'later'"],
+)
+def test_a_row_that_cannot_be_read_is_named(place: Place, damage: str) -> None:
+    transact(place, plant_tasks)
+    transact(place, lambda tx: tx.run(f"UPDATE units SET {damage} WHERE id = 'task/a1'"))
+    read = open_reader(place)
+    with pytest.raises(StoreUnusable, match="the row of task/a1 cannot be read"):
+        units.get(read, "task/a1")
+    with pytest.raises(StoreUnusable, match="the row of task/a1 cannot be read"):
+        leases.ready(read, EVERY_PHASE)
+
+
+def test_a_row_with_a_number_that_json_does_not_know_is_named(tmp_path: Path) -> None:
+    transact(tmp_path / "sf.db", plant_tasks)
+    transact(tmp_path / "sf.db", lambda tx: tx.run("UPDATE units SET priority = 9e999"))
+    with pytest.raises(StoreUnusable, match="the row of task/a1 cannot be read"):
+        units.get(open_reader(tmp_path / "sf.db"), "task/a1")
 
 
 def test_what_is_ready_is_read_as_it_is(place: Place) -> None:

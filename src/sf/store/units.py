@@ -47,12 +47,13 @@ def whole_unit(row: Row) -> Unit:
             return unit
         return msgspec.structs.replace(
             unit,
-            metadata=msgspec.json.decode(row["metadata"]),
-            plan=msgspec.json.decode(row["plan"]) if row["plan"] else None,
+            metadata=_METADATA.decode(row["metadata"]),
+            plan=_PLAN.decode(row["plan"]) if row["plan"] else None,
             merging=_merging(row["merge_parent"], row["merge_marks"]),
         )
     except msgspec.DecodeError as error:
-        raise unreadable(msgspec.json.decode(row["whole"])["id"], error) from error
+        # By itself: SQLite writes numbers that no JSON has, such as an infinite one.
+        raise unreadable(row["id"], error) from error
 
 
 def whole(query: sql.Query) -> sql.Query:
@@ -62,7 +63,7 @@ def whole(query: sql.Query) -> sql.Query:
     """
     fields = [field for field in Unit.__struct_fields__ if field not in ("metadata", "plan", "merging")]
     pairs = ", ".join(f"'{field}', {'phase_status' if field == 'status' else field}" for field in fields)
-    apart = "AS whole, metadata, plan, merge_parent, merge_marks"
+    apart = "AS whole, id, metadata, plan, merge_parent, merge_marks"
     return sql.Query(
         query.replace("*", f"json_object({pairs}) {apart}", 1),
         query.other.replace("*", f"json_build_object({pairs})::text {apart}", 1),
@@ -70,6 +71,8 @@ def whole(query: sql.Query) -> sql.Query:
 
 
 _WHOLE = msgspec.json.Decoder(Unit, strict=False)
+_METADATA = msgspec.json.Decoder(dict[str, Any])
+_PLAN = msgspec.json.Decoder(dict[str, Any] | None)
 _GET = whole(_Q["get"])
 _TO_WIND_UP = whole(_Q["to_wind_up"])
 
