@@ -116,7 +116,7 @@ class Project(msgspec.Struct, frozen=True):
 
     def active(self, unit_id: str) -> Path:
         """The artifacts of a unit in progress."""
-        return Path(self.active_name(unit_id))
+        return Path(self.dot, "active", folder_name(unit_id))
 
     def active_name(self, unit_id: str) -> str:
         """The same as text: quicker to look for, where there is mostly none."""

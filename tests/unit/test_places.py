@@ -33,6 +33,18 @@ def test_a_finished_units_folder_is_moved_to_the_archive_by_one_rename(project: 
     assert artifacts.archive(project, "task/m1/s1/t1", clock.now()) is None
 
 
+def test_a_folder_that_cannot_be_looked_for_is_not_taken_for_none(project: Project) -> None:
+    project.dot.mkdir(parents=True)
+    (project.dot / "active").symlink_to("active")
+    with pytest.raises(OSError, match="symbolic links"):
+        artifacts.archive(project, "task/a1", FakeClock().now())
+
+
+def test_the_artifacts_of_a_project_at_the_root_are_below_its_folder(tmp_path: Path) -> None:
+    project = Project(root=Path("/"), home=tmp_path)
+    assert project.active("task/a1").is_relative_to(project.dot)
+
+
 @pytest.mark.conforms("C-40")
 def test_an_archive_never_overwrites_an_earlier_one(project: Project) -> None:
     now = FakeClock().now()

@@ -77,7 +77,9 @@ def link_workspace(project: Project, unit_id: str, folder: Path) -> None:
 
 def archive(project: Project, unit_id: str, now: Instant) -> Path | None:
     """Move the unit's folder to the archive by one rename; None when it has none."""
-    if not os.path.exists(project.active_name(unit_id)):  # noqa: PTH110
+    try:
+        os.stat(project.active_name(unit_id))  # noqa: PTH116
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return archive_folder(project, project.active(unit_id), now)
 
