@@ -14,7 +14,7 @@ from sf.domain import events
 from sf.domain.events import Event
 from sf.domain.units import HoldKind
 from sf.store import records
-from tests.support.stage import CONFIG, PASSING, Stage, plan_scene, say, scene, task, write
+from tests.support.stage import CONFIG, PASSING, Stage, call, plan_scene, say, scene, task, write
 
 ONE = {"title": "S", "tasks": [task("T")]}
 SLICE = "slice/m1/s1"
@@ -302,6 +302,37 @@ def test_a_file_of_the_units_that_an_amended_commit_has_renamed_by_now_is_a_conf
     assert len(stage.named(events.MERGE_CONFLICT)) == 1
     assert stage.git("show", "main:new.txt") == both.strip() and "old.txt" not in landed(stage)
     assert landed(stage) >= {"fix.txt", "big.txt"}
+
+
+def test_what_resolved_a_conflict_lands_though_its_file_was_renamed_for_a_gate_since(stage: Stage) -> None:
+    """The renamed file was merged from the head's, in which the unit's lines were not: they were lost."""
+    lines = [f"a line that tells where this file has gone: {number}\n" for number in range(20)]
+    said = ["".join([*lines[:9], f"{words}\n", *lines[10:]]) for words in ("agent", "user", "agent and user")]
+    stage.file("old.txt", "".join(lines))
+    stage.commit("base")
+    gated(
+        stage,
+        "#!/bin/sh\n[ ! -f big.txt ] || [ -f new.txt ]\n",
+        scene("execute", write("old.txt", said[0]), say(), unit="T"),
+        scene("execute", write("old.txt", said[2]), say(), unit="S", visits=[1]),
+        scene("execute", call("bash", command="mv old.txt new.txt"), say(), unit="S"),
+    )
+
+    def mine() -> None:
+        stage.file("old.txt", said[1])
+        stage.file("secret.txt", "password\n")
+        stage.commit("mine")
+
+    def amend() -> None:
+        stage.git("reset", "-q", "--soft", "HEAD~2")
+        stage.git("rm", "-q", "--cached", "secret.txt")
+        (stage.root / "secret.txt").unlink()
+        stage.commit("mine, without it")
+
+    acts = (("merge", mine), ("merge", committed(stage, "big", big="big\n")), ("execute", amend))
+    assert stage.auto(watch=in_turn(*acts)).ending == "done"
+    assert stage.git("show", "main:new.txt") == said[2].strip()
+    assert landed(stage) >= {"big.txt"} and not landed(stage) & {"secret.txt", "old.txt"}
 
 
 _DIES_AS_IT_HAS_LANDED = """

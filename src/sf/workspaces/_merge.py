@@ -151,14 +151,6 @@ async def have_markers(git: Git, git_dir: Path, objects: Sequence[str], label: s
     return False
 
 
-async def are_at_their_paths(
-    git: Git, git_dir: Path, conflicts: Sequence[Contested], ours: str, theirs: str
-) -> bool:
-    """Whether both sides of each conflict lie at its path: not so after a rename, or beside a folder."""
-    left, right = await _entries(git, git_dir, ours), await _entries(git, git_dir, theirs)
-    return all((item.ours, item.theirs) == (left.get(item.path), right.get(item.path)) for item in conflicts)
-
-
 async def with_paths(git: Git, git_dir: Path, tree: str, paths: Collection[str], source: str) -> str:
     """The tree with these paths as they are in another."""
     found = await _entries(git, git_dir, source)

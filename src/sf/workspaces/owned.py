@@ -17,7 +17,7 @@ from sf.errors import GitFailed, WorkspaceFailed
 from sf.paths import beside
 from sf.workspaces import _attributes, _excludes, _grafts, _merge, _objects, changes
 from sf.workspaces._index_file import BRIEF
-from sf.workspaces._merge import FILE_MODES, Contested, have_markers, merge_trees
+from sf.workspaces._merge import FILE_MODES, have_markers, merge_trees
 from sf.workspaces._merge import MergeResult as MergeResult
 from sf.workspaces._refs import UNSET, Unset, read_ref, update_ref
 from sf.workspaces._transfer import transfer
@@ -267,10 +267,6 @@ class OwnedRepository:
         left = await self.commit_tree(await self.tree_of(ours), [root], "sf: one side")
         right = await self.commit_tree(await self.tree_of(theirs), [root], "sf: the other side")
         return await self.merge_trees(left, right)
-
-    async def are_at_their_paths(self, conflicts: Sequence[Contested], ours: str, theirs: str) -> bool:
-        """Return whether both sides of each conflict of a merge lie at its path."""
-        return await _merge.are_at_their_paths(self.git, self._path, conflicts, ours, theirs)
 
     async def with_paths(self, tree: str, paths: Collection[str], source: str) -> str:
         """Return a commit's or other tree with some paths as they are in another."""

@@ -43,30 +43,37 @@ class Replay:
     async def _by_stretches(self, base: str, joints: Sequence[Joint], head: str, tip: str) -> MergeResult:
         """The work from `base` to `tip` on another head, stretch by stretch.
 
-        Of a merge that was taken in, that is what was made of it beyond what had been laid out. The paths on
-        which a stretch conflicts are merged at once: all, where a conflict is not at the paths of its sides.
+        Of a merge that was taken in, that is what was made of it beyond what had been laid out. Where a
+        stretch conflicts, its paths are merged at once; and with them all that are not everywhere, for what
+        is in conflict may have been moved there, or from there.
         """
         walk = _Walk(self._owned, head)
         since = base
         for joint in joints:
             await walk.along(since, joint.first)
             _, laid_out = await self.joined(joint.taken, joint.first)
-            await walk.leave_out(laid_out, joint.taken, joint.first)
+            walk.leave_out(laid_out)
             await walk.along(laid_out.tree or str(laid_out.laid_out), joint.id)
             since = joint.id
         await walk.along(since, tip)
         if not walk.left_out:
             return MergeResult(walk.tree)
-        owned, paths, begun_on = self._owned, walk.left_out, await self._without_own(base, joints)
-        if walk.is_lost:
-            return await owned.merge_from(begun_on, head, tip)
+        owned, begun_on = self._owned, await self._without_own(base, joints, tip)
+        passed = [commit for joint in joints for commit in (joint.first, joint.taken, joint.id)]
+        paths = walk.left_out | await self._not_everywhere([base, *passed, begun_on, head, walk.tree, tip])
         theirs = await owned.with_paths(walk.tree, paths, tip)
         return await owned.merge_from(await owned.with_paths(head, paths, begun_on), head, theirs)
 
-    async def _without_own(self, base: str, joints: Sequence[Joint]) -> str:
+    async def _not_everywhere(self, trees: Sequence[str]) -> set[str]:
+        """The paths that some of these commits or trees have, and others have not."""
+        found = [set(await self._owned.files(tree)) for tree in trees]
+        return found[0].union(*found) - found[0].intersection(*found)
+
+    async def _without_own(self, base: str, joints: Sequence[Joint], tip: str) -> str:
         """The commit that was taken in last, without what the unit had done just the same.
 
-        Beside the commit as it is, that would not count as the unit's, and go where the commit went.
+        Beside the commit as it is, that would not count as the unit's, and go where the commit went. A file
+        that the unit has taken away again stays in it, or that would not count as the unit's.
         """
         tree = base
         for joint in joints:
@@ -74,7 +81,8 @@ class Replay:
             tree = undone.tree or await self._owned.with_paths(
                 str(undone.laid_out), undone.paths, joint.taken
             )
-        return tree
+        here, without, left = [set(await self._owned.files(each)) for each in (joints[-1].taken, tree, tip)]
+        return await self._owned.with_paths(tree, here - without - left, joints[-1].taken)
 
 
 class _Walk:
@@ -85,21 +93,15 @@ class _Walk:
         self._head = head
         self.tree = head
         self.left_out: frozenset[str] = frozenset()
-        self.is_lost = False
-        """Whether a side of a conflict lay at another path: it cannot be told which are to be left out."""
 
     async def along(self, begin: str, end: str) -> None:
         """Take in the work from one commit or tree to another."""
-        if self.is_lost:
-            return
         merged = await self._owned.merge_from(begin, self.tree, end)
-        await self.leave_out(merged, self.tree, end)
+        self.leave_out(merged)
         self.tree = merged.tree or str(merged.laid_out)
-        if self.left_out and not self.is_lost:
+        if self.left_out:
             self.tree = await self._owned.with_paths(self.tree, self.left_out, self._head)
 
-    async def leave_out(self, merged: MergeResult, ours: str, theirs: str) -> None:
-        """Leave out what is in conflict in a merge of two sides."""
-        if merged.tree is None:
-            self.is_lost |= not await self._owned.are_at_their_paths(merged.conflicts, ours, theirs)
-            self.left_out |= merged.paths
+    def leave_out(self, merged: MergeResult) -> None:
+        """Leave out what is in conflict in a merge."""
+        self.left_out |= merged.paths
