@@ -152,3 +152,17 @@ async def test_a_line_that_was_dropped_does_not_come_back_by_a_union_beside_a_co
     )
     assert await content(project, merged, "log.txt") == "# log\nthe unit's\n"
     assert await content(project, merged, "old.txt") is None
+
+
+async def test_the_longer_markers_of_a_file_that_each_side_renamed_otherwise_are_markers(
+    project: Project,
+) -> None:
+    """Git makes them one longer there: left as they were, they landed."""
+    base = await project.next_commit({"old.txt": long()})
+    ours = await project.next_commit({"old.txt": None, "mine.txt": long(line5="user")}, base)
+    theirs = await project.next_commit({"old.txt": None, "new.txt": long(line5="agent")}, base)
+    merged = await project.owned.merge_trees(ours, theirs)
+    marked = await project.owned.diff_stat(ours, str(merged.laid_out))
+    for path in ("mine.txt", "new.txt"):
+        left = [change for change in marked if change.path == path]
+        assert await project.owned.have_markers(left, merged.label)

@@ -138,10 +138,13 @@ async def _is_marked(git: Git, git_dir: Path, item: Contested, present: Version,
 
 
 async def have_markers(git: Git, git_dir: Path, objects: Sequence[str], label: str) -> bool:
-    """Whether any of these files has a marker of the merge with this label."""
+    """Whether any of these files has a marker of the merge with this label.
+
+    It is longer where git merged what it had merged already: a file that each side renamed otherwise.
+    """
     for begin in range(0, len(objects), _AT_ONCE):
         found = await git.run(
-            *("grep", "--quiet", "--text", "-e", f"^<<<<<<< {label}", *objects[begin : begin + _AT_ONCE]),
+            *("grep", "--quiet", "--text", "-e", f"^<<<<<<<<* {label}", *objects[begin : begin + _AT_ONCE]),
             git_dir=git_dir,
             ok=(0, 1),
             timeout=300.0,
