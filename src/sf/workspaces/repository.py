@@ -182,13 +182,13 @@ class UserRepository:
         return output.code == 0
 
     def has_left(self, branch: str, commit: str) -> bool:
-        """Return whether a branch was at a commit and has moved on, going by its log, if it has one."""
+        """Return whether a branch was at a commit and has moved on, going by its log, if that can be read."""
         log = self.common_dir / "logs" / "refs" / "heads" / branch
         # A pipe in its place would be waited for.
-        if not log.is_file():
-            return False
-        with log.open("rb") as lines:
-            return any(line.startswith(f"{commit} ".encode()) for line in lines)
+        if log.is_file():
+            with contextlib.suppress(OSError), log.open("rb") as lines:
+                return any(line.startswith(f"{commit} ".encode()) for line in lines)
+        return False
 
     async def tracked_files(self) -> list[str]:
         """Return every path in the user's index."""
