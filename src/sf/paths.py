@@ -119,7 +119,7 @@ class Project(msgspec.Struct, frozen=True):
         return Path(self.dot, "active", folder_name(unit_id))
 
     def active_name(self, unit_id: str) -> str:
-        """The same as text: quicker to look for, where there is mostly none."""
+        """The same as text, for who only asks whether it is there: no path needs to be made for that."""
         return f"{self.root}/.sf/active/{folder_name(unit_id)}"
 
     def archived(self, unit_id: str, at: int) -> Path:

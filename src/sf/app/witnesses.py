@@ -46,7 +46,10 @@ def logger(log: Log) -> Watcher:
 
 
 def gatherer(log: Log) -> Watcher:
-    """The same for a loop: what is no warning is written a moment later, together."""
+    """The same for a loop: what is no warning is written a moment later, together.
+
+    A kill may cost that moment.
+    """
     loop, write = asyncio.get_running_loop(), logger(log)
 
     def gather(event: events.Event) -> None:

@@ -111,7 +111,7 @@ class Loop:
         """Run until idle, paused, stopped or failed."""
         desk = self._desk
         desk.pausing = lambda: self._paused
-        unsubscribe = desk.bus.subscribe(self._on_event, events.UNIT_CLOSED)
+        unsubscribe = desk.bus.subscribe(self._on_closed, events.UNIT_CLOSED)
         renewal = asyncio.create_task(self._upkeep.keep_claims(lambda: bool(self._roster)))
         try:
             await recovery.recover(desk)
@@ -342,7 +342,7 @@ class Loop:
         self._desk.announce(events.WARNING, detail=reason)
         self.wake()
 
-    def _on_event(self, event: events.Event) -> None:
+    def _on_closed(self, event: events.Event) -> None:
         if event.data["verdict"] != "success":
             self._abandoned.append(event.unit_id)
 
